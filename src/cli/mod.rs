@@ -1,0 +1,1 @@
+//! Commands only: no logic that a library user would miss.

@@ -1,0 +1,202 @@
+//! One diagnostic type for every stage.
+//!
+//! A stage never prints and never stops at its first complaint: it pushes [`Diagnostic`]s into a
+//! [`Diagnostics`] bag, with spans into the [`SourceMap`], and the bag is rendered once, by
+//! [`render`] for people or by [`json`] for programs.
+
+mod json;
+mod render;
+mod source;
+
+pub use json::{JSON_VERSION, to_json};
+pub use render::{Style, render};
+pub use source::{FileId, Position, SourceFile, SourceMap, Span};
+
+/// How bad it is. Only [`Severity::Error`] refuses the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+/// A place the diagnostic speaks of, with what is to be said there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    pub span: Span,
+    pub text: String,
+}
+
+/// One complaint: what is wrong, where, why, and the way out.
+///
+/// ```
+/// use kina_ad::diagnostics::{Diagnostic, Diagnostics, SourceMap, Style, render};
+/// let mut sources = SourceMap::new();
+/// let file = sources.add("a.kina", "let x = 1 in y");
+/// let mut bag = Diagnostics::new();
+/// bag.push(
+///     Diagnostic::error("E0201", "unknown name `y`")
+///         .at(sources.span(file, 13, 14), "not bound here")
+///         .help("did you mean `x`?"),
+/// );
+/// let text = render(&bag, &sources, Style::Plain);
+/// assert!(text.contains("a.kina:1:14"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Stable across releases, e.g. `E0201`; documented in `docs/diagnostics.md`.
+    pub code: &'static str,
+    pub severity: Severity,
+    pub message: String,
+    /// Where the fault is. `None` only for faults outside any text (a file that cannot be read).
+    pub primary: Option<Label>,
+    /// Other places that explain it.
+    pub secondary: Vec<Label>,
+    pub notes: Vec<String>,
+    /// The way out.
+    pub help: Vec<String>,
+}
+
+impl Diagnostic {
+    pub fn error(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, code, message)
+    }
+
+    pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, code, message)
+    }
+
+    fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity,
+            message: message.into(),
+            primary: None,
+            secondary: Vec::new(),
+            notes: Vec::new(),
+            help: Vec::new(),
+        }
+    }
+
+    /// Sets the primary place.
+    #[must_use]
+    pub fn at(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.primary = Some(Label { span, text: text.into() });
+        self
+    }
+
+    /// Adds a secondary place.
+    #[must_use]
+    pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.secondary.push(Label { span, text: text.into() });
+        self
+    }
+
+    #[must_use]
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    #[must_use]
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help.push(text.into());
+        self
+    }
+
+    /// Adds a "did you mean" help if one of `candidates` is close to `wrong`.
+    #[must_use]
+    pub fn did_you_mean<'a>(self, wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
+        match closest(wrong, candidates) {
+            Some(name) => self.help(format!("did you mean `{name}`?")),
+            None => self,
+        }
+    }
+}
+
+/// The bag that a stage fills. Order is the order of discovery, which is deterministic.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        self.list.push(diagnostic);
+    }
+
+    pub fn extend(&mut self, other: Diagnostics) {
+        self.list.extend(other.list);
+    }
+
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(|d| d.severity == Severity::Error)
+    }
+
+    pub fn error_count(&self) -> usize {
+        self.list.iter().filter(|d| d.severity == Severity::Error).count()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.list.iter()
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self { list: vec![diagnostic] }
+    }
+}
+
+/// The candidate nearest to `wrong` by edit distance, if it is near enough to be a slip of the pen.
+/// Ties go to the alphabetically first.
+pub fn closest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (wrong.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .filter(|c| *c != wrong)
+        .map(|c| (edit_distance(wrong, c), c))
+        .filter(|(d, _)| *d <= limit)
+        .min()
+        .map(|(_, c)| c)
+}
+
+/// Levenshtein distance with transpositions of neighbours counted as one edit.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().collect();
+    let b: Vec<char> = b.chars().collect();
+    let mut before_last: Vec<usize> = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = vec![i + 1; b.len() + 1];
+        for j in 0..b.len() {
+            let substituted = last[j] + usize::from(a[i] != b[j]);
+            row[j + 1] = substituted.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                row[j + 1] = row[j + 1].min(before_last[j - 1] + 1);
+            }
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closest_finds_slips_and_nothing_else() {
+        let ops = ["log_softmax", "softmax", "sum", "sub"];
+        assert_eq!(closest("log_sofmax", ops), Some("log_softmax"));
+        assert_eq!(closest("smu", ops), Some("sum"));
+        assert_eq!(closest("cholesky", ops), None);
+    }
+}

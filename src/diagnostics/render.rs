@@ -1,0 +1,67 @@
+//! Diagnostics for people.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use super::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
+
+/// Colour or none. Colour is for terminals only (DESIGN §9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    Plain,
+    Colour,
+}
+
+/// Renders the whole bag, one blank line between diagnostics.
+pub fn render(bag: &Diagnostics, sources: &SourceMap, style: Style) -> String {
+    let renderer = match style {
+        Style::Plain => Renderer::plain(),
+        Style::Colour => Renderer::styled(),
+    };
+    let mut out = String::new();
+    for diagnostic in bag.iter() {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&render_one(diagnostic, sources, &renderer));
+        out.push('\n');
+    }
+    out
+}
+
+fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer) -> String {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = level.primary_title(&diagnostic.message).id(diagnostic.code);
+    let mut group = Group::with_title(title);
+    // One snippet per file, the primary's first.
+    let mut files: Vec<Span> = Vec::new();
+    for label in diagnostic.primary.iter().chain(&diagnostic.secondary) {
+        if !files.iter().any(|s| s.file == label.span.file) {
+            files.push(label.span);
+        }
+    }
+    for span in files {
+        let file = sources.file(span.file);
+        let mut snippet = Snippet::source(&*file.text).path(&*file.name);
+        if let Some(label) = diagnostic.primary.as_ref().filter(|l| l.span.file == span.file) {
+            snippet = snippet.annotation(AnnotationKind::Primary.span(range(label.span)).label(&label.text));
+        }
+        for label in diagnostic.secondary.iter().filter(|l| l.span.file == span.file) {
+            snippet = snippet.annotation(AnnotationKind::Context.span(range(label.span)).label(&label.text));
+        }
+        group = group.element(snippet);
+    }
+    for note in &diagnostic.notes {
+        group = group.element(Level::NOTE.message(note));
+    }
+    for help in &diagnostic.help {
+        group = group.element(Level::HELP.message(help));
+    }
+    renderer.render(&[group]).to_string()
+}
+
+fn range(span: Span) -> std::ops::Range<usize> {
+    span.start as usize..span.end as usize
+}

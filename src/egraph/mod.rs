@@ -1,0 +1,1 @@
+//! Differentiation and optimisation as e-graph rewrites, and extraction.

@@ -1,0 +1,1 @@
+//! The reference interpreter, one operator at a time.

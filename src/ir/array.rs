@@ -1,0 +1,117 @@
+//! Arrays of the reference semantics: row-major, floats kept as `f64`.
+
+use super::types::{DType, Shape};
+
+/// In which precision the reference semantics compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// Every float in f64, whatever its dtype: the oracle.
+    Double,
+    /// Every result rounded to its dtype. Rounding the f64 result of `+ - * /` and `sqrt` on f32 operands
+    /// is the correctly rounded f32 result (53 >= 2 * 24 + 2).
+    Typed,
+}
+
+impl Precision {
+    pub fn round(self, dtype: DType, value: f64) -> f64 {
+        match (self, dtype) {
+            (Precision::Typed, DType::F32) => f64::from(value as f32),
+            _ => value,
+        }
+    }
+}
+
+/// Elements in row-major order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    Float(Vec<f64>),
+    Int(Vec<i64>),
+    Bool(Vec<bool>),
+}
+
+impl Values {
+    pub fn len(&self) -> usize {
+        match self {
+            Values::Float(v) => v.len(),
+            Values::Int(v) => v.len(),
+            Values::Bool(v) => v.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Elements in the order of `places`, each a linear index.
+    #[must_use]
+    pub fn pick(&self, places: impl Iterator<Item = usize>) -> Values {
+        match self {
+            Values::Float(v) => Values::Float(places.map(|i| v[i]).collect()),
+            Values::Int(v) => Values::Int(places.map(|i| v[i]).collect()),
+            Values::Bool(v) => Values::Bool(places.map(|i| v[i]).collect()),
+        }
+    }
+}
+
+/// An array of the interpreter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    pub shape: Shape,
+    pub values: Values,
+}
+
+impl Array {
+    /// `values` must hold exactly the shape's number of elements.
+    pub fn new(shape: Shape, values: Values) -> Array {
+        debug_assert_eq!(shape.elements(), values.len() as u64);
+        Array { shape, values }
+    }
+
+    pub fn floats(&self) -> &[f64] {
+        match &self.values {
+            Values::Float(v) => v,
+            _ => &[],
+        }
+    }
+
+    pub fn ints(&self) -> &[i64] {
+        match &self.values {
+            Values::Int(v) => v,
+            _ => &[],
+        }
+    }
+
+    pub fn bools(&self) -> &[bool] {
+        match &self.values {
+            Values::Bool(v) => v,
+            _ => &[],
+        }
+    }
+}
+
+/// All points of a box in row-major order.
+///
+/// ```
+/// use kina_ad::ir::array::points;
+/// let all: Vec<Vec<u64>> = points(&[2, 2]).collect();
+/// assert_eq!(all, [[0, 0], [0, 1], [1, 0], [1, 1]]);
+/// assert_eq!(points(&[]).count(), 1);
+/// assert_eq!(points(&[3, 0]).count(), 0);
+/// ```
+pub fn points(shape: &[u64]) -> impl Iterator<Item = Vec<u64>> + use<> {
+    let shape = shape.to_vec();
+    let total: u64 = shape.iter().product();
+    (0..total).map(move |mut linear| {
+        let mut point = vec![0; shape.len()];
+        for (p, d) in point.iter_mut().zip(&shape).rev() {
+            *p = linear % d;
+            linear /= d;
+        }
+        point
+    })
+}
+
+/// The linear index of `point` in a row-major array of `shape`.
+pub fn linear(shape: &[u64], point: impl IntoIterator<Item = u64>) -> usize {
+    shape.iter().zip(point).fold(0, |acc, (d, p)| acc * d + p) as usize
+}

@@ -1,0 +1,192 @@
+//! How an operator computes, as data: the lowering that stands beside its typing rule.
+//!
+//! A [`Kernel`] is a short list of perfect loop nests, each of which is what one `linalg.generic` can say:
+//! a box of iterations, index maps for what is read and written, a scalar body, and at most one
+//! reduction. The IR stays free of MLIR this way, the cost model reads the same description as the code
+//! generator, and fusing two operators is substituting one body into another.
+
+use super::types::DType;
+
+/// The lowering of one operator call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kernel {
+    /// Loops in order; the last one computes the result, earlier ones are temporaries.
+    Loops(Vec<Loop>),
+    /// The result is operand 0 seen under another shape, element order kept.
+    Reshape,
+    /// No lowering: a composite operator, which is expanded before lowering.
+    Composite,
+}
+
+/// What a [`Loop`] reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// Operand of the call.
+    Operand(usize),
+    /// Result of an earlier loop of the same kernel.
+    Temporary(usize),
+}
+
+/// One perfect loop nest.
+///
+/// It means: for every point `d` of the box `domain`, in row-major order,
+/// `out[result_map(d)] = body(d)`, or with a reduction, `out[result_map(d)] = combine(out[..], body(d))`
+/// starting at the combiner's neutral element.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loop {
+    /// Extent of each iteration dimension.
+    pub domain: Vec<u64>,
+    pub inputs: Vec<Read>,
+    /// Dtype and shape of what is written.
+    pub dtype: DType,
+    pub shape: Vec<u64>,
+    /// Every iteration dimension that does not occur in it is a reduction dimension.
+    pub result_map: Vec<MapDim>,
+    pub body: Scalar,
+    pub reduce: Option<Combine>,
+}
+
+/// An input with the place read at each point. Its dtype is that of the source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Read {
+    pub source: Source,
+    pub map: Vec<MapDim>,
+}
+
+/// One coordinate of an index map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MapDim {
+    /// The iteration dimension.
+    Dim(usize),
+    /// Always 0 (a stretched dimension of size 1).
+    Zero,
+}
+
+/// How a reduction combines. NaN propagates through all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Combine {
+    /// Starts at 0.
+    Add,
+    /// Starts at 1.
+    Mul,
+    /// Starts at -inf (the least integer).
+    Max,
+    /// Starts at +inf (the greatest integer).
+    Min,
+}
+
+/// The scalar body of a loop.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scalar {
+    /// The element that `inputs[i]` reads at this point.
+    Input(usize),
+    /// The iteration index, as I64.
+    Index(usize),
+    /// A constant of a dtype (integers and Bool are stored as their exact value).
+    Constant(f64, DType),
+    Unary(UnaryFn, Box<Scalar>),
+    Binary(BinaryFn, Box<Scalar>, Box<Scalar>),
+    /// Bool result. On floats every comparison with NaN is false, but `Ne` is true.
+    Compare(CompareFn, Box<Scalar>, Box<Scalar>),
+    /// Condition is Bool; both arms have one dtype.
+    Select(Box<Scalar>, Box<Scalar>, Box<Scalar>),
+    /// An element of `source` at computed I64 coordinates, which a bounds check has proved in range.
+    Gather(Source, Vec<Scalar>),
+}
+
+/// Functions of one float (Neg and Abs also of integers).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnaryFn {
+    Neg,
+    Abs,
+    Exp,
+    Log,
+    Sqrt,
+    Rsqrt,
+    Tanh,
+}
+
+impl UnaryFn {
+    /// Elementary functions cost many instructions; the others one.
+    pub fn is_transcendental(self) -> bool {
+        matches!(self, UnaryFn::Exp | UnaryFn::Log | UnaryFn::Tanh)
+    }
+}
+
+/// Functions of two operands of one dtype. `Max` and `Min` propagate NaN; -0 < +0 for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BinaryFn {
+    Add,
+    Sub,
+    Mul,
+    /// Floats: IEEE. Integers: truncated; division by zero gives 0 and the least integer by -1 itself.
+    Div,
+    Max,
+    Min,
+}
+
+/// Comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CompareFn {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl Scalar {
+    pub fn unary(f: UnaryFn, x: Scalar) -> Scalar {
+        Scalar::Unary(f, Box::new(x))
+    }
+
+    pub fn binary(f: BinaryFn, a: Scalar, b: Scalar) -> Scalar {
+        Scalar::Binary(f, Box::new(a), Box::new(b))
+    }
+
+    pub fn compare(f: CompareFn, a: Scalar, b: Scalar) -> Scalar {
+        Scalar::Compare(f, Box::new(a), Box::new(b))
+    }
+
+    pub fn select(c: Scalar, a: Scalar, b: Scalar) -> Scalar {
+        Scalar::Select(Box::new(c), Box::new(a), Box::new(b))
+    }
+}
+
+/// The map that reads a tensor of the loop's own shape: `(d0, .., dn) -> (d0, .., dn)`.
+pub fn identity(rank: usize) -> Vec<MapDim> {
+    (0..rank).map(MapDim::Dim).collect()
+}
+
+impl Read {
+    /// Operand `i` read at the iteration's own point.
+    pub fn same(operand: usize, rank: usize) -> Read {
+        Read { source: Source::Operand(operand), map: identity(rank) }
+    }
+}
+
+impl Loop {
+    /// `out[d] = body(inputs[0][d], inputs[1][d], ..)`: operands and result have one shape.
+    pub fn elementwise(shape: &[u64], dtype: DType, operands: usize, body: Scalar) -> Loop {
+        Loop {
+            domain: shape.to_vec(),
+            inputs: (0..operands).map(|i| Read::same(i, shape.len())).collect(),
+            dtype,
+            shape: shape.to_vec(),
+            result_map: identity(shape.len()),
+            body,
+            reduce: None,
+        }
+    }
+
+    /// Number of points.
+    pub fn points(&self) -> u64 {
+        self.domain.iter().product()
+    }
+
+    /// The iteration dimensions that the result does not have.
+    pub fn reduction_dims(&self) -> Vec<usize> {
+        (0..self.domain.len()).filter(|d| !self.result_map.contains(&MapDim::Dim(*d))).collect()
+    }
+}

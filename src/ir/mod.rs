@@ -1,0 +1,20 @@
+//! Types, operators and the typed graph: the vocabulary that every stage shares.
+//!
+//! This module imports nothing but `diagnostics` (for spans).
+
+pub mod array;
+pub mod attr;
+pub mod graph;
+pub mod kernel;
+pub mod operator;
+pub mod ops;
+pub mod types;
+
+pub use array::{Array, Precision, Values};
+pub use attr::{AttrKind, AttrValue, F64Bits};
+pub use graph::{Check, Graph, Handler, HandlerParam, Node, NodeId, NodeKind, Origin, Output, RuleRef};
+pub use kernel::{Kernel, Loop};
+pub use operator::{
+    BindError, Bound, Call, OpId, Operator, Param, Registry, Signature, Trap, TypeError, TypeErrorKind, Where,
+};
+pub use types::{DType, Placement, Shape, ShapeOverflow, TensorType};

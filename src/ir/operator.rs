@@ -1,0 +1,397 @@
+//! The registry: what Rust knows about an operator (and no mathematics beyond its meaning).
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::array::{Array, Precision};
+use super::attr::{AttrKind, AttrValue};
+use super::kernel::Kernel;
+use super::types::TensorType;
+
+/// An operator of a [`Registry`], which is sorted by name: comparing ids compares names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpId(pub u16);
+
+/// One parameter of an operator, in the order in which a call writes them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Param {
+    /// A tensor.
+    Operand(String),
+    /// A compile-time attribute.
+    Attr { name: String, kind: AttrKind, default: Option<Default> },
+}
+
+impl Param {
+    pub fn name(&self) -> &str {
+        match self {
+            Param::Operand(name) | Param::Attr { name, .. } => name,
+        }
+    }
+}
+
+/// The value of an attribute that a call leaves out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Default {
+    Value(AttrValue),
+    /// All axes of operand 0.
+    AllAxes,
+}
+
+/// The parameters of an operator. Attributes of a call are stored in the order of the signature's attributes,
+/// operands in the order of its operands, whatever order the call had.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Signature {
+    params: Vec<Param>,
+}
+
+impl Signature {
+    pub fn new(params: Vec<Param>) -> Self {
+        Self { params }
+    }
+
+    /// A signature of operands only.
+    pub fn operands_only(names: &[&str]) -> Self {
+        Self::new(names.iter().map(|n| Param::Operand((*n).into())).collect())
+    }
+
+    /// Adds an operand.
+    #[must_use]
+    pub fn operand(mut self, name: &str) -> Self {
+        self.params.push(Param::Operand(name.into()));
+        self
+    }
+
+    /// Adds an attribute that every call must give.
+    #[must_use]
+    pub fn attr(mut self, name: &str, kind: AttrKind) -> Self {
+        self.params.push(Param::Attr { name: name.into(), kind, default: None });
+        self
+    }
+
+    /// Adds an attribute with a default.
+    #[must_use]
+    pub fn attr_or(mut self, name: &str, kind: AttrKind, default: Default) -> Self {
+        self.params.push(Param::Attr { name: name.into(), kind, default: Some(default) });
+        self
+    }
+
+    pub fn params(&self) -> &[Param] {
+        &self.params
+    }
+
+    pub fn operand_names(&self) -> impl Iterator<Item = &str> {
+        self.params.iter().filter_map(|p| match p {
+            Param::Operand(name) => Some(name.as_str()),
+            Param::Attr { .. } => None,
+        })
+    }
+
+    pub fn operand_count(&self) -> usize {
+        self.operand_names().count()
+    }
+
+    /// Name, kind and default of each attribute, in storage order.
+    pub fn attrs(&self) -> impl Iterator<Item = (&str, AttrKind, Option<&Default>)> {
+        self.params.iter().filter_map(|p| match p {
+            Param::Operand(_) => None,
+            Param::Attr { name, kind, default } => Some((name.as_str(), *kind, default.as_ref())),
+        })
+    }
+
+    /// Binds the arguments of a call: `positional` unnamed ones first, then the named ones in the order of `named`.
+    /// Returns, for each parameter, the index of its argument in that numbering (`None`: left out, has a default).
+    ///
+    /// # Errors
+    /// The first argument that does not fit, or the first parameter that is missing.
+    pub fn bind(&self, positional: usize, named: &[&str]) -> Result<Vec<Option<usize>>, BindError> {
+        if positional > self.params.len() {
+            return Err(BindError::TooMany { argument: self.params.len(), takes: self.params.len() });
+        }
+        let mut bound: Vec<Option<usize>> = (0..self.params.len()).map(|i| (i < positional).then_some(i)).collect();
+        for (i, name) in named.iter().enumerate() {
+            let argument = positional + i;
+            let Some(param) = self.params.iter().position(|p| p.name() == *name) else {
+                return Err(BindError::Unknown { argument });
+            };
+            if bound[param].is_some() {
+                return Err(BindError::Twice { argument });
+            }
+            bound[param] = Some(argument);
+        }
+        for (i, param) in self.params.iter().enumerate() {
+            if bound[i].is_none() && !matches!(param, Param::Attr { default: Some(_), .. }) {
+                return Err(BindError::Missing { param: i });
+            }
+        }
+        Ok(bound)
+    }
+
+    pub fn attr_index(&self, name: &str) -> Option<usize> {
+        self.attrs().position(|(n, _, _)| n == name)
+    }
+}
+
+impl fmt::Display for Signature {
+    /// `(x, axis, keepdims=false)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(")?;
+        for (i, p) in self.params.iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            f.write_str(p.name())?;
+            match p {
+                Param::Attr { default: Some(Default::Value(v)), .. } => write!(f, "={v}")?,
+                Param::Attr { default: Some(Default::AllAxes), .. } => f.write_str("=all")?,
+                _ => {}
+            }
+        }
+        f.write_str(")")
+    }
+}
+
+/// Why the arguments of a call do not fit a [`Signature`]. `argument` counts positional, then named arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BindError {
+    TooMany { argument: usize, takes: usize },
+    Unknown { argument: usize },
+    Twice { argument: usize },
+    Missing { param: usize },
+}
+
+/// Where in a call a type error sits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Where {
+    Operand(usize),
+    Attr(&'static str),
+    Call,
+}
+
+/// Which premise of a typing rule is violated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TypeErrorKind {
+    Rank,
+    DType,
+    Shape,
+    Axis,
+    Placement,
+    Attribute,
+    /// The result would not be addressable.
+    Overflow,
+    /// The operation has no value here (a maximum over no elements).
+    Empty,
+}
+
+impl TypeErrorKind {
+    /// The diagnostic code of the violation.
+    pub fn code(self) -> &'static str {
+        match self {
+            TypeErrorKind::Rank => "E0301",
+            TypeErrorKind::DType => "E0302",
+            TypeErrorKind::Shape => "E0303",
+            TypeErrorKind::Axis => "E0304",
+            TypeErrorKind::Placement => "E0305",
+            TypeErrorKind::Attribute => "E0306",
+            TypeErrorKind::Overflow => "E0307",
+            TypeErrorKind::Empty => "E0308",
+        }
+    }
+}
+
+/// A violated premise. The caller knows the spans.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct TypeError {
+    pub kind: TypeErrorKind,
+    pub place: Where,
+    pub message: String,
+    pub help: Option<String>,
+}
+
+impl TypeError {
+    pub fn new(kind: TypeErrorKind, place: Where, message: impl Into<String>) -> Self {
+        Self { kind, place, message: message.into(), help: None }
+    }
+
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// A stop at run time: an index out of its bound.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{operator} index out of bounds")]
+pub struct Trap {
+    pub operator: String,
+}
+
+/// Operand types and attributes of one call, in storage order.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    pub operands: &'a [&'a TensorType],
+    pub attrs: &'a [AttrValue],
+}
+
+impl Call<'_> {
+    /// The attribute as an axis. Registry code calls it after the kinds were checked.
+    pub fn axis(&self, attr: usize) -> usize {
+        self.attrs[attr].as_int().map_or(usize::MAX, |i| usize::try_from(i).unwrap_or(usize::MAX))
+    }
+
+    pub fn ints(&self, attr: usize) -> &[i64] {
+        self.attrs[attr].as_ints().unwrap_or(&[])
+    }
+
+    pub fn flag(&self, attr: usize) -> bool {
+        self.attrs[attr].as_bool().unwrap_or(false)
+    }
+}
+
+/// What a reference implementation computes from.
+pub struct Eval<'a> {
+    pub call: Call<'a>,
+    pub args: &'a [&'a Array],
+    pub result: &'a TensorType,
+    pub precision: Precision,
+}
+
+/// A run-time bound on the elements of an operand: `0 <= operand[i] < size`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Bound {
+    pub operand: usize,
+    pub size: u64,
+}
+
+/// May programs write it?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    Surface,
+    /// Only rule files and the pass write it; the text says why.
+    Internal(&'static str),
+}
+
+/// One operator: name, parameters, typing rule with placement, reference semantics and lowering, in one place.
+///
+/// The kinds of the attributes were checked against the signature before any method is called, and every method
+/// but [`infer`](Operator::infer) may rely on `infer` having accepted the call.
+pub trait Operator: Send + Sync {
+    fn name(&self) -> &str;
+
+    /// The meaning as a formula, for documentation.
+    fn doc(&self) -> &str;
+
+    fn signature(&self) -> &Signature;
+
+    fn visibility(&self) -> Visibility {
+        Visibility::Surface
+    }
+
+    /// The typing rule: dtype, shape and placement of the result.
+    ///
+    /// # Errors
+    /// The first violated premise.
+    fn infer(&self, call: Call<'_>) -> Result<TensorType, TypeError>;
+
+    /// The reference semantics, written without regard to speed or to [`kernel`](Operator::kernel).
+    ///
+    /// # Errors
+    /// A [`Trap`] where the specification traps.
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap>;
+
+    /// The lowering.
+    fn kernel(&self, call: Call<'_>, result: &TensorType) -> Kernel;
+
+    /// The run-time bound, if the operator has one. Its check is not part of the kernel.
+    fn bound(&self, _call: Call<'_>) -> Option<Bound> {
+        None
+    }
+
+    /// Well-typed calls of ranks 1 to 4 (where the operator allows them): operand types and attributes. Rule
+    /// conclusions are typed over them, documentation and tests use them.
+    fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)>;
+}
+
+impl fmt::Debug for dyn Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Operator({})", self.name())
+    }
+}
+
+/// All operators of a compilation: the built-in ones and the composites that rule files define.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    /// Sorted by name.
+    ops: Vec<Arc<dyn Operator>>,
+}
+
+impl Registry {
+    /// The operators that Rust knows.
+    pub fn builtin() -> Registry {
+        Registry::from_ops(super::ops::all())
+    }
+
+    /// Sorts by name; of two operators of one name the first wins.
+    pub fn from_ops(mut ops: Vec<Arc<dyn Operator>>) -> Registry {
+        ops.sort_by(|a, b| a.name().cmp(b.name()));
+        ops.dedup_by(|b, a| a.name() == b.name());
+        Registry { ops }
+    }
+
+    /// A registry with `more` operators. Ids of the two registries differ.
+    #[must_use]
+    pub fn extended(&self, more: Vec<Arc<dyn Operator>>) -> Registry {
+        Registry::from_ops(self.ops.iter().cloned().chain(more).collect())
+    }
+
+    pub fn id(&self, name: &str) -> Option<OpId> {
+        self.ops.binary_search_by(|op| op.name().cmp(name)).ok().map(|i| OpId(i as u16))
+    }
+
+    pub fn op(&self, id: OpId) -> &dyn Operator {
+        &*self.ops[id.0 as usize]
+    }
+
+    pub fn by_name(&self, name: &str) -> Option<(OpId, &dyn Operator)> {
+        self.id(name).map(|id| (id, self.op(id)))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (OpId, &dyn Operator)> {
+        self.ops.iter().enumerate().map(|(i, op)| (OpId(i as u16), &**op))
+    }
+
+    /// Checks the kinds of the attributes, then the typing rule. Every IR node is made through here.
+    ///
+    /// # Errors
+    /// The first violated premise.
+    pub fn infer(&self, id: OpId, operands: &[&TensorType], attrs: &[AttrValue]) -> Result<TensorType, TypeError> {
+        let op = self.op(id);
+        let signature = op.signature();
+        let wanted = signature.operand_count();
+        if operands.len() != wanted {
+            return Err(TypeError::new(
+                TypeErrorKind::Attribute,
+                Where::Call,
+                format!("`{}` takes {wanted} tensor(s), not {}", op.name(), operands.len()),
+            ));
+        }
+        if attrs.len() != signature.attrs().count() {
+            return Err(TypeError::new(
+                TypeErrorKind::Attribute,
+                Where::Call,
+                format!("`{}` takes {} attribute(s), not {}", op.name(), signature.attrs().count(), attrs.len()),
+            ));
+        }
+        for ((name, kind, _), value) in signature.attrs().zip(attrs) {
+            if kind.coerce(value.clone()).as_ref() != Ok(value) {
+                return Err(TypeError::new(
+                    TypeErrorKind::Attribute,
+                    Where::Call,
+                    format!("`{name}` of `{}` must be {}, not {}", op.name(), kind.describe(), value.describe()),
+                ));
+            }
+        }
+        op.infer(Call { operands, attrs })
+    }
+}

@@ -1,0 +1,1 @@
+//! Typed graph and schedule to host linalg.

@@ -1,0 +1,1 @@
+//! Rule files to compiled rules.

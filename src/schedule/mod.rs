@@ -1,0 +1,1 @@
+//! The order of execution, fusion groups and the buffer plan.
