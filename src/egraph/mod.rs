@@ -1,1 +1,62 @@
 //! Differentiation and optimisation as e-graph rewrites, and extraction.
+//!
+//! 1. [`differentiate`] puts the forward graph onto a tape and into the e-graph, walks the tape backwards, and
+//!    rewrites each `vjp:op:operand(..)` e-node once, by the operator's VJP rule.
+//! 2. [`optimise`] saturates the e-graph with the rewrites of the level, under counted budgets, and
+//! 3. extracts the cheapest DAG under the documented [cost model](mod@cost).
+//!
+//! No derivative and no identity is known here: both come from rule files, and every e-node says which rule made it.
+
+pub mod cost;
+mod differentiate;
+mod expand;
+pub mod extract;
+pub mod language;
+mod optimise;
+mod patterns;
+mod ranges;
+mod result;
+mod space;
+mod tape;
+
+pub use differentiate::{Differentiated, Gradient, differentiate};
+pub use optimise::{Budget, Report, Stop};
+pub use result::Extracted;
+
+use crate::diagnostics::{Diagnostic, Diagnostics};
+use crate::ir::{Graph, Level};
+use crate::rules::RuleSet;
+
+/// A program ready to be scheduled.
+#[derive(Clone, Debug)]
+pub struct Optimised {
+    pub graph: Graph,
+    /// Cost of the extracted graph; `None` at -O0, where nothing is extracted.
+    pub cost: Option<cost::Cost>,
+    /// What the saturation did; `None` at -O0.
+    pub report: Option<Report>,
+}
+
+/// Rewrites and extracts at a level. At -O0 the graph is that of the tape, literally.
+///
+/// # Errors
+/// A rule that is ill-typed where it fired.
+pub fn optimise(
+    program: &mut Differentiated,
+    rules: &RuleSet,
+    level: Level,
+    budget: Budget,
+) -> Result<Optimised, Diagnostics> {
+    if level == Level::O0 {
+        let graph =
+            program.program(rules).map_err(|e| Diagnostics::from(Diagnostic::error(e.kind.code(), e.message)))?;
+        return Ok(Optimised { graph, cost: None, report: None });
+    }
+    let report = optimise::saturate(program, rules, level, budget)?;
+    match result::extract(program) {
+        Some(extracted) => Ok(Optimised { graph: extracted.graph, cost: Some(extracted.cost), report: Some(report) }),
+        None => Err(Diagnostic::error("E0505", "no form of the program can be computed")
+            .help("this is a fault of kina-ad: please report it with the program and the rule files")
+            .into()),
+    }
+}

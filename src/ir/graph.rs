@@ -202,6 +202,13 @@ impl Graph {
         Some(Check { indices: operands[bound.operand], size: bound.size, operator: registry.op(*op).name().into() })
     }
 
+    /// Adds a check unless the same indices are already checked against the same bound.
+    pub fn add_check(&mut self, check: Check) {
+        if !self.checks.iter().any(|c| c.indices == check.indices && c.size == check.size) {
+            self.checks.push(check);
+        }
+    }
+
     /// Nodes from which an output or a check can be reached, as a mask by node index.
     pub fn live(&self) -> Vec<bool> {
         let mut live = vec![false; self.nodes.len()];

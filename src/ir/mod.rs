@@ -6,6 +6,7 @@ pub mod array;
 pub mod attr;
 pub mod graph;
 pub mod kernel;
+pub mod level;
 pub mod operator;
 pub mod ops;
 pub mod types;
@@ -14,6 +15,7 @@ pub use array::{Array, Precision, Values};
 pub use attr::{AttrKind, AttrValue, F64Bits};
 pub use graph::{Check, Graph, Handler, HandlerParam, Node, NodeId, NodeKind, Origin, Output, RuleRef};
 pub use kernel::{Kernel, Loop};
+pub use level::Level;
 pub use operator::{
     BindError, Bound, Call, OpId, Operator, Param, Registry, Signature, Trap, TypeError, TypeErrorKind, Where,
 };

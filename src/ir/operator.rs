@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::array::{Array, Precision};
 use super::attr::{AttrKind, AttrValue};
 use super::kernel::Kernel;
-use super::types::TensorType;
+use super::types::{DType, TensorType};
 
 /// An operator of a [`Registry`], which is sorted by name: comparing ids compares names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -359,6 +359,23 @@ impl Registry {
 
     pub fn iter(&self) -> impl Iterator<Item = (OpId, &dyn Operator)> {
         self.ops.iter().enumerate().map(|(i, op)| (OpId(i as u16), &**op))
+    }
+
+    /// The operator and attributes of a constant tensor. The value is rounded to the dtype here, once, so that
+    /// equal constants are equal attributes.
+    ///
+    /// # Errors
+    /// The dtype cannot hold the value, or the registry has no `splat` (a registry of a test).
+    pub fn splat(&self, value: f64, ty: TensorType) -> Result<(OpId, Vec<AttrValue>), TypeError> {
+        let op = self.id("splat").ok_or_else(|| {
+            TypeError::new(TypeErrorKind::Attribute, Where::Call, "a constant needs the operator `splat`")
+        })?;
+        let rounded = if ty.dtype == DType::F32 { f64::from(value as f32) } else { value };
+        if rounded.is_infinite() && value.is_finite() {
+            let message = format!("{value} overflows {}", ty.dtype);
+            return Err(TypeError::new(TypeErrorKind::Attribute, Where::Call, message));
+        }
+        Ok((op, vec![AttrValue::float(rounded), AttrValue::Type(ty)]))
     }
 
     /// Checks the kinds of the attributes, then the typing rule. Every IR node is made through here.

@@ -1,1 +1,96 @@
-//! Rule files to compiled rules.
+//! Rule files: loaded at run time, compiled by a chain of small passes, checked before anything uses them.
+//!
+//! - [`load`] finds the files of a profile and of the user, with their imports, and parses them;
+//! - [`compile`](self::compile) resolves names and operators of each item (`scope`), giving [`Vjp`]s, [`Rewrite`]s and [`Def`]s;
+//! - [`typecheck`] types every conclusion over a family of instances;
+//! - the result is a [`RuleSet`], in an order that does not depend on the order of files.
+//!
+//! A compiled rule instantiates its conclusions through a [`term::Builder`].
+
+mod attributes;
+pub mod builders;
+pub mod compile;
+mod composite;
+pub mod load;
+pub mod rule;
+mod scope;
+pub mod term;
+mod typecheck;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub use builders::{GraphBuilder, TypeBuilder};
+pub use compile::stub;
+pub use load::{Profile, RuleOptions, load};
+pub use rule::{
+    AttrPattern, Conclusion, Def, DomainCompare, DomainFact, Pattern, Rewrite, RewriteClass, RuleHead, Vjp,
+};
+
+use crate::ir::{AttrValue, Graph, NodeId, OpId, Registry, Signature, TypeError};
+
+/// All rules of a compilation, and the operators they were compiled against.
+#[derive(Clone, Debug)]
+pub struct RuleSet {
+    /// The built-in operators and the composites that have a VJP.
+    pub registry: Arc<Registry>,
+    /// For each operator the VJP that differentiation uses, then its alternatives by name.
+    vjps: BTreeMap<OpId, Vec<Arc<Vjp>>>,
+    /// By name.
+    rewrites: Vec<Arc<Rewrite>>,
+    /// Composites, by name. Those that have a VJP are operators as well.
+    defs: BTreeMap<Arc<str>, Arc<Def>>,
+}
+
+impl RuleSet {
+    /// The VJPs of an operator, the primary one first.
+    pub fn vjps(&self, op: OpId) -> &[Arc<Vjp>] {
+        self.vjps.get(&op).map_or(&[], Vec::as_slice)
+    }
+
+    /// All VJPs, by operator name.
+    pub fn all_vjps(&self) -> impl Iterator<Item = &Arc<Vjp>> {
+        self.vjps.values().flatten()
+    }
+
+    /// All rewrites, by name.
+    pub fn rewrites(&self) -> &[Arc<Rewrite>] {
+        &self.rewrites
+    }
+
+    /// All composites, by name.
+    pub fn defs(&self) -> impl Iterator<Item = &Arc<Def>> {
+        self.defs.values()
+    }
+
+    /// The definition of a composite.
+    pub fn def(&self, name: &str) -> Option<&Arc<Def>> {
+        self.defs.get(name)
+    }
+
+    /// The signature of a composite that expands where a program calls it. Composites with a VJP are found in the
+    /// registry instead.
+    pub fn expanding(&self, name: &str) -> Option<&Signature> {
+        if self.registry.id(name).is_some() {
+            return None;
+        }
+        self.defs.get(name).map(|d| &d.signature)
+    }
+
+    /// Builds the body of a composite into a graph. The nodes say that the `def` made them.
+    ///
+    /// # Errors
+    /// The first call in the body that is not well-typed for these operands.
+    pub fn expand(
+        &self,
+        name: &str,
+        graph: &mut Graph,
+        operands: &[NodeId],
+        attrs: &[AttrValue],
+        serves: Vec<Arc<str>>,
+    ) -> Result<Option<NodeId>, TypeError> {
+        let Some(def) = self.defs.get(name) else { return Ok(None) };
+        let mut builder = GraphBuilder { registry: &self.registry, graph, rule: def.head.rule.clone(), serves };
+        term::expand(def, operands, attrs, &mut builder).map(Some).map_err(|e| e.into_type_error())
+    }
+}

@@ -1,0 +1,462 @@
+//! Differentiation: VJP rules run as rewrites of `vjp:op:operand(..)` e-nodes, each exactly once.
+//!
+//! The walk goes over the tape in reverse topological order, which is linear in the forward graph and needs no
+//! matching search: the place of every rewrite is known.
+
+use std::sync::Arc;
+
+use super::language::ENode;
+use super::space::{OriginId, Space};
+use super::tape::{Tape, TapeBuilder};
+use crate::diagnostics::{Diagnostic, Diagnostics, Span};
+use crate::ir::{Graph, Node, NodeId, NodeKind, OpId, Origin, Output, Registry, TypeError};
+use crate::rules::term::{Bindings, Builder, TermError};
+use crate::rules::{AttrPattern, Conclusion, RuleSet, Vjp, stub};
+
+/// A gradient of the program, with what a numeric check of it needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gradient {
+    /// The parameter's name.
+    pub name: Arc<str>,
+    /// Nodes of [`Differentiated::tape`]: the primal, the parameter ([`NodeKind::Param`]) and its gradient.
+    pub primal: NodeId,
+    pub param: NodeId,
+    pub gradient: NodeId,
+    /// The cotangent the walk was seeded with, if it was not ones.
+    pub cotangent: Option<NodeId>,
+}
+
+/// A program after differentiation, before any rewriting.
+pub struct Differentiated {
+    /// Forward and backward nodes. Parameters still stand in it, so that a numeric check can vary them; see
+    /// [`program`](Self::program) for the graph to run.
+    pub tape: Graph,
+    /// Handlers in the order in which they were differentiated, each with its gradients.
+    pub gradients: Vec<Gradient>,
+    pub(super) space: Space,
+    pub(super) classes: Vec<egg::Id>,
+}
+
+impl Differentiated {
+    /// The graph without parameters: what -O0 runs.
+    pub fn program(&self, rules: &RuleSet) -> Result<Graph, TypeError> {
+        super::expand::resolve(&self.tape, rules)
+    }
+}
+
+/// Differentiates all handlers of a checked program, innermost first.
+///
+/// # Errors
+/// A missing VJP (names the operator, the operand and the path from the parameter, and prints a stub), or a rule
+/// whose conclusion has the wrong type.
+pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, Diagnostics> {
+    let mut walk = Walk {
+        rules,
+        space: Space::new(rules.registry.clone()),
+        tape: Tape::new(),
+        params: graph.handlers.iter().map(|h| vec![None; h.params.len()]).collect(),
+        gradients: vec![None; graph.handlers.len()],
+        records: Vec::new(),
+        bag: Diagnostics::new(),
+    };
+    let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
+    for (_, node) in graph.iter() {
+        let id = walk.forward(graph, node, &map);
+        match id {
+            Some(id) => map.push(id),
+            None => return Err(walk.bag),
+        }
+    }
+    for handler in 0..graph.handlers.len() {
+        walk.handler(graph, handler, &map);
+    }
+    if walk.bag.has_errors() {
+        return Err(walk.bag);
+    }
+    let outputs = graph.outputs.iter().map(|o| Output { name: o.name.clone(), node: map[o.node.index()] });
+    let mut tape = walk.tape.graph;
+    tape.outputs = outputs.collect();
+    // Checks of the program first, in its order; those of the backward graph were added as they arose.
+    let backward = std::mem::take(&mut tape.checks);
+    for check in &graph.checks {
+        tape.add_check(crate::ir::Check { indices: map[check.indices.index()], ..check.clone() });
+    }
+    for check in backward {
+        tape.add_check(check);
+    }
+    for output in tape.outputs.clone() {
+        if let Some(name) = output.name.strip_prefix("g_").map(|_| output.name.clone()) {
+            tape.node_mut(output.node).name.get_or_insert(name);
+        }
+    }
+    Ok(Differentiated { tape, gradients: walk.records, space: walk.space, classes: walk.tape.classes })
+}
+
+struct Walk<'a> {
+    rules: &'a RuleSet,
+    space: Space,
+    tape: Tape,
+    /// Tape nodes of each handler's parameters.
+    params: Vec<Vec<Option<NodeId>>>,
+    /// Gradients of each handler once it is differentiated.
+    gradients: Vec<Option<Vec<NodeId>>>,
+    records: Vec<Gradient>,
+    bag: Diagnostics,
+}
+
+impl Walk<'_> {
+    /// Puts a node of the checked program onto the tape.
+    fn forward(&mut self, graph: &Graph, node: &Node, map: &[NodeId]) -> Option<NodeId> {
+        match &node.kind {
+            NodeKind::Input => Some(self.tape.input(&mut self.space, node.clone())),
+            NodeKind::Param { handler, index, argument } => {
+                let argument = map[argument.index()];
+                let kind = NodeKind::Param { handler: *handler, index: *index, argument };
+                let id = self.tape.param(Node { kind, ..node.clone() }, argument);
+                if let Some(slot) = self.params.get_mut(*handler).and_then(|h| h.get_mut(*index)) {
+                    *slot = Some(id);
+                }
+                Some(id)
+            }
+            NodeKind::Op { op, operands, attrs } => {
+                let operands = operands.iter().map(|o| map[o.index()]).collect();
+                let kind = NodeKind::Op { op: *op, operands, attrs: attrs.clone() };
+                match self.tape.program_call(&mut self.space, Node { kind, ..node.clone() }) {
+                    Ok(id) => Some(id),
+                    Err(error) => {
+                        let diagnostic = Diagnostic::error(error.kind.code(), error.message);
+                        self.bag.push(match node.origin {
+                            Origin::Program(span) => diagnostic.at(span, "ill-typed here"),
+                            _ => diagnostic,
+                        });
+                        None
+                    }
+                }
+            }
+            NodeKind::Gradient { handler, index } => {
+                self.handler(graph, *handler, map);
+                self.gradients.get(*handler)?.as_ref()?.get(*index).copied()
+            }
+        }
+    }
+
+    /// Differentiates one handler, unless that was done.
+    fn handler(&mut self, graph: &Graph, index: usize, map: &[NodeId]) {
+        if self.gradients[index].is_some() {
+            return;
+        }
+        let handler = &graph.handlers[index];
+        let primal = map[handler.primal.index()];
+        let cotangent = handler.cotangent.map(|c| map[c.index()]);
+        let params: Vec<NodeId> = self.params[index].iter().flatten().copied().collect();
+        let seed_origin = self.space.origin(Origin::Handler(handler.span));
+        let ty = self.tape.graph.ty(primal).clone();
+        let seed = match cotangent {
+            Some(c) => c,
+            None => match self.builder(seed_origin).splat(1.0, ty) {
+                Ok(seed) => seed,
+                Err(error) => {
+                    self.bag
+                        .push(Diagnostic::error("E0502", error.message).at(handler.span, "no cotangent to start with"));
+                    return;
+                }
+            },
+        };
+        let cotangents = self.backward(primal, seed, &params, handler.span);
+        let mut gradients = Vec::new();
+        for (param, spec) in params.iter().zip(&handler.params) {
+            let gradient = match cotangents.get(param.index()).copied().flatten() {
+                Some(g) => g,
+                None => {
+                    let ty = self.tape.graph.ty(*param).clone();
+                    match self.builder(seed_origin).splat(0.0, ty) {
+                        Ok(zero) => zero,
+                        Err(_) => *param,
+                    }
+                }
+            };
+            gradients.push(gradient);
+            self.records.push(Gradient { name: spec.name.clone(), primal, param: *param, gradient, cotangent });
+        }
+        self.gradients[index] = Some(gradients);
+    }
+
+    fn builder(&mut self, origin: OriginId) -> TapeBuilder<'_> {
+        TapeBuilder { tape: &mut self.tape, space: &mut self.space, origin }
+    }
+
+    /// The reverse walk from `primal`. Returns the accumulated cotangent of each tape node that has one.
+    fn backward(&mut self, primal: NodeId, seed: NodeId, params: &[NodeId], span: Span) -> Vec<Option<NodeId>> {
+        let last = primal.index();
+        // Active: the value depends on a parameter. Only active operands need a rule.
+        let mut active = vec![false; last + 1];
+        for param in params {
+            if param.index() <= last {
+                active[param.index()] = true;
+            }
+        }
+        for (id, node) in self.tape.graph.iter().take(last + 1) {
+            let depends = node.operands().any(|o| active[o.index()]);
+            active[id.index()] |= depends && node.ty.dtype.is_float();
+        }
+        let mut incoming: Vec<Vec<NodeId>> = vec![Vec::new(); last + 1];
+        let mut total: Vec<Option<NodeId>> = vec![None; last + 1];
+        let mut missing: Vec<(OpId, usize)> = Vec::new();
+        incoming[last].push(seed);
+        for index in (0..=last).rev() {
+            if !active[index] || incoming[index].is_empty() {
+                continue;
+            }
+            let id = NodeId(index as u32);
+            let contributions = std::mem::take(&mut incoming[index]);
+            let Some(cotangent) = self.accumulate(id, &contributions, span) else { continue };
+            total[index] = Some(cotangent);
+            if params.contains(&id) {
+                continue;
+            }
+            match self.tape.graph.node(id).kind.clone() {
+                NodeKind::Param { argument, .. } => incoming[argument.index()].push(cotangent),
+                NodeKind::Op { op, operands, .. } => {
+                    for (i, operand) in operands.iter().enumerate() {
+                        if !active[operand.index()] {
+                            continue;
+                        }
+                        match self.apply(id, op, i, cotangent) {
+                            Applied::Cotangent(g) => incoming[operand.index()].push(g),
+                            Applied::Nothing | Applied::Refused => {}
+                            Applied::Missing => {
+                                // One report for an operator and operand, at its first use met.
+                                if !missing.contains(&(op, i)) {
+                                    missing.push((op, i));
+                                    let path = self.path(*operand, id, params);
+                                    self.missing(id, op, i, &path);
+                                }
+                            }
+                        }
+                    }
+                }
+                NodeKind::Input | NodeKind::Gradient { .. } => {}
+            }
+        }
+        total
+    }
+
+    /// Adds up the cotangents of a value with several uses.
+    fn accumulate(&mut self, value: NodeId, contributions: &[NodeId], span: Span) -> Option<NodeId> {
+        let (first, rest) = contributions.split_first()?;
+        if rest.is_empty() {
+            return Some(*first);
+        }
+        let serves = vec![self.shown(value)];
+        let origin = self.space.origin(Origin::Accumulate { serves });
+        let Some(add) = self.rules.registry.id("add") else {
+            self.bag.push(Diagnostic::error("E0502", "adding up cotangents needs the operator `add`").at(span, "here"));
+            return None;
+        };
+        let mut sum = *first;
+        for contribution in rest {
+            sum = match self.builder(origin).op(add, &[sum, *contribution], Vec::new()) {
+                Ok(sum) => sum,
+                Err(error) => {
+                    self.bag.push(Diagnostic::error("E0502", error.message).at(span, "cotangents of one value differ"));
+                    return None;
+                }
+            };
+        }
+        Some(sum)
+    }
+
+    /// Adds the node `vjp:op:i` and rewrites it to the conclusion of the operator's rule.
+    fn apply(&mut self, id: NodeId, op: OpId, operand: usize, cotangent: NodeId) -> Applied {
+        let rules = self.rules;
+        let mut result = Applied::Missing;
+        for vjp in rules.vjps(op) {
+            // The primary rule decides; alternatives only add forms for the optimiser to choose from.
+            if vjp.alternative.is_some() && !matches!(result, Applied::Cotangent(_)) {
+                break;
+            }
+            match self.conclude(id, vjp, operand, cotangent) {
+                Ok(None) => {}
+                Ok(Some(Conclude::Nothing)) if vjp.alternative.is_none() => return Applied::Nothing,
+                Ok(Some(Conclude::Nothing)) => {}
+                Ok(Some(Conclude::Value(value))) => {
+                    if let Some(refused) = self.unite(id, op, operand, cotangent, value, vjp) {
+                        self.bag.push(refused);
+                        return Applied::Refused;
+                    }
+                    if vjp.alternative.is_none() {
+                        result = Applied::Cotangent(value);
+                    }
+                }
+                Err(error) => {
+                    let shown = self.shown(id);
+                    self.bag.push(
+                        Diagnostic::error("E0503", format!("`{}` is ill-typed here: {error}", vjp.head.rule.name))
+                            .at(error.span, format!("while differentiating `{shown}`"))
+                            .help("restrict the rule with `where`, or mend its conclusion"),
+                    );
+                    return Applied::Refused;
+                }
+            }
+        }
+        result
+    }
+
+    /// Instantiates the conclusion of `vjp` for one operand. `None` if the rule does not cover this call.
+    fn conclude(
+        &mut self,
+        id: NodeId,
+        vjp: &Vjp,
+        operand: usize,
+        cotangent: NodeId,
+    ) -> Result<Option<Conclude>, TermError> {
+        let NodeKind::Op { operands, attrs, .. } = self.tape.graph.node(id).kind.clone() else { return Ok(None) };
+        let mut bindings = Bindings::new(vjp.head.vars.len(), &vjp.head.locals);
+        for (var, value) in vjp.operands.iter().zip(&operands) {
+            bindings.bind_tensor(*var, *value);
+        }
+        for (pattern, value) in vjp.attrs.iter().zip(&attrs) {
+            match pattern {
+                AttrPattern::Const(wanted) if wanted != value => return Ok(None),
+                AttrPattern::Const(_) => {}
+                AttrPattern::Var(var) => bindings.bind_attr(*var, value.clone()),
+            }
+        }
+        bindings.bind_tensor(vjp.primal, id);
+        bindings.bind_tensor(vjp.cotangent, cotangent);
+        let wanted = self.tape.graph.ty(operands[operand]).clone();
+        bindings.expected = Some(wanted.clone());
+        let serves = vec![self.shown(id)];
+        let origin = self.space.origin(Origin::Rule { rule: vjp.head.rule.clone(), serves });
+        let mut builder = self.builder(origin);
+        for condition in &vjp.head.conditions {
+            if !bindings.condition(condition, &mut builder)? {
+                return Ok(None);
+            }
+        }
+        match vjp.conclusions.get(operand) {
+            None | Some(Conclusion::NoCotangent(_)) => Ok(Some(Conclude::Nothing)),
+            Some(Conclusion::Cotangent(term)) => bindings.build(term, &mut builder).map(|v| Some(Conclude::Value(v))),
+        }
+    }
+
+    /// Compares the types, then merges the VJP's e-node with its conclusion.
+    fn unite(
+        &mut self,
+        id: NodeId,
+        op: OpId,
+        operand: usize,
+        cotangent: NodeId,
+        value: NodeId,
+        vjp: &Vjp,
+    ) -> Option<Diagnostic> {
+        let NodeKind::Op { operands, attrs, .. } = self.tape.graph.node(id).kind.clone() else { return None };
+        let wanted = self.tape.graph.ty(operands[operand]);
+        let found = self.tape.graph.ty(value);
+        if wanted != found {
+            let span = match &vjp.conclusions[operand] {
+                Conclusion::Cotangent(term) => term.span,
+                Conclusion::NoCotangent(span) => *span,
+            };
+            let shown = self.shown(id);
+            return Some(
+                Diagnostic::error(
+                    "E0503",
+                    format!("`{}` concludes {found}, but {wanted} is wanted", vjp.head.rule.name),
+                )
+                .at(span, format!("while differentiating `{shown}`"))
+                .help("a cotangent has dtype, shape and placement of its operand"),
+            );
+        }
+        let ty = Arc::new(wanted.clone());
+        let origin = self.space.origin(Origin::Rule { rule: vjp.head.rule.clone(), serves: vec![self.shown(id)] });
+        let mut children: smallvec::SmallVec<[egg::Id; 4]> = operands.iter().map(|o| self.tape.class(*o)).collect();
+        for value in attrs {
+            children.push(self.space.attr(value, origin));
+        }
+        children.push(self.tape.class(id));
+        children.push(self.tape.class(cotangent));
+        let node = self.space.add(ENode::Vjp(op, operand as u8, children), Some(ty), origin);
+        let conclusion = self.tape.class(value);
+        self.space.egraph.union(conclusion, node);
+        None
+    }
+
+    /// The source name of a value, or its operator.
+    fn shown(&self, id: NodeId) -> Arc<str> {
+        let node = self.tape.graph.node(id);
+        match (&node.name, &node.kind) {
+            (Some(name), _) => name.clone(),
+            (None, NodeKind::Op { op, .. }) => self.rules.registry.op(*op).name().into(),
+            (None, _) => "a parameter".into(),
+        }
+    }
+
+    /// The values from a parameter to the use that has no rule.
+    fn path(&self, operand: NodeId, user: NodeId, params: &[NodeId]) -> Vec<Arc<str>> {
+        // The nearest parameter by breadth-first search backwards.
+        let mut from: Vec<Option<NodeId>> = vec![None; user.index() + 1];
+        let mut queue = std::collections::VecDeque::from([operand]);
+        from[operand.index()] = Some(user);
+        while let Some(id) = queue.pop_front() {
+            if params.contains(&id) {
+                let mut path = vec![self.shown(id)];
+                let mut at = id;
+                while let Some(next) = from[at.index()].filter(|_| at != user) {
+                    path.push(self.shown(next));
+                    at = next;
+                }
+                return path;
+            }
+            for o in self.tape.graph.node(id).operands() {
+                if from[o.index()].is_none() {
+                    from[o.index()] = Some(id);
+                    queue.push_back(o);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn missing(&mut self, id: NodeId, op: OpId, operand: usize, path: &[Arc<str>]) {
+        let registry: &Registry = &self.rules.registry;
+        let operator = registry.op(op);
+        let operand_name = operator.signature().operand_names().nth(operand).unwrap_or("?").to_owned();
+        let name = operator.name().to_owned();
+        let mut diagnostic =
+            Diagnostic::error("E0501", format!("no VJP for `{name}` with respect to its operand `{operand_name}`"));
+        match &self.tape.graph.node(id).origin {
+            Origin::Program(span) | Origin::Handler(span) => {
+                diagnostic = diagnostic.at(*span, "differentiated here");
+            }
+            Origin::Rule { rule, .. } => {
+                diagnostic = diagnostic.note(format!("the call comes from {rule}"));
+            }
+            Origin::Accumulate { .. } => {}
+        }
+        if !path.is_empty() {
+            diagnostic = diagnostic.note(format!("it is active through {}", path.join(" -> ")));
+        }
+        if let Some(vjp) = self.rules.vjps(op).first() {
+            diagnostic = diagnostic.note(format!("{} does not cover these attributes and types", vjp.head.rule));
+        }
+        self.bag.push(
+            diagnostic
+                .help(format!("write the rule into a file and pass it with `--rules FILE`:\n{}", stub(op, registry))),
+        );
+    }
+}
+
+enum Applied {
+    Cotangent(NodeId),
+    /// The rule says that none flows.
+    Nothing,
+    /// Reported.
+    Refused,
+    Missing,
+}
+
+enum Conclude {
+    Nothing,
+    Value(NodeId),
+}

@@ -1,0 +1,348 @@
+//! Equality saturation under counted budgets.
+//!
+//! Each iteration searches only classes that changed in the last one, and their users up to the depth of the
+//! deepest left side; rules are indexed by the operator at their root and applied in name order. Time plays no
+//! part: the outcome depends on the input alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use egg::{Id, Searcher, Var};
+
+use super::language::{Discriminant, ENode, split_call};
+use super::patterns::{commutes, to_egg, variants};
+use super::space::{Space, SpaceBuilder};
+use super::{Differentiated, ranges};
+use crate::diagnostics::{Diagnostic, Diagnostics};
+use crate::ir::{Level, OpId, Origin};
+use crate::rules::term::{Bindings, TermError, expand};
+use crate::rules::{Rewrite, RewriteClass, RuleSet};
+
+/// Limits of a saturation. All are counts, so that results do not depend on the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// E-nodes in all, beyond a multiple of the program's own.
+    pub nodes: usize,
+    /// E-nodes per e-node of the program.
+    pub nodes_per_node: usize,
+    pub iterations: usize,
+    /// Applications that changed something.
+    pub applications: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget { nodes: 20_000, nodes_per_node: 12, iterations: 24, applications: 4_000_000 }
+    }
+}
+
+/// Why the saturation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Nothing more to rewrite.
+    Saturated,
+    Nodes,
+    Iterations,
+    Applications,
+}
+
+/// What a saturation did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub stop: Stop,
+    pub iterations: usize,
+    /// Applications that changed something, by rule.
+    pub applications: BTreeMap<Arc<str>, usize>,
+    pub nodes: usize,
+    pub classes: usize,
+}
+
+/// A rewrite ready to run.
+struct Prepared<'r> {
+    rule: &'r Rewrite,
+    patterns: Vec<egg::Pattern<ENode>>,
+    root: OpId,
+}
+
+/// Rewrites until nothing changes or a budget ends.
+///
+/// # Errors
+/// A rule whose right side is ill-typed where it fired, or that merged values of different type.
+pub fn saturate(
+    program: &mut Differentiated,
+    rules: &RuleSet,
+    level: Level,
+    budget: Budget,
+) -> Result<Report, Diagnostics> {
+    let space = &mut program.space;
+    let allowed = |class: RewriteClass| match level {
+        Level::O0 => false,
+        Level::O1 => class == RewriteClass::Exact,
+        Level::O2 => true,
+    };
+    let enabled: Vec<&Arc<Rewrite>> = rules.rewrites().iter().filter(|r| allowed(r.class)).collect();
+    let commutative: BTreeSet<OpId> = enabled.iter().filter_map(|r| commutes(r)).collect();
+    let mut prepared: Vec<Prepared<'_>> = Vec::new();
+    let mut depth = 1;
+    for rule in enabled.iter().filter(|r| commutes(r).is_none()) {
+        let Some(root) = rule.left.root() else { continue };
+        depth = depth.max(rule.left.depth());
+        let patterns = variants(&rule.left, &commutative).iter().map(to_egg).collect();
+        prepared.push(Prepared { rule, patterns, root });
+    }
+    let mut by_root: BTreeMap<OpId, Vec<usize>> = BTreeMap::new();
+    for (i, p) in prepared.iter().enumerate() {
+        by_root.entry(p.root).or_default().push(i);
+    }
+    let mut run = Run { space, rules, commutative, applications: BTreeMap::new(), applied: 0, node_limit: 0, budget };
+    run.space.egraph.rebuild();
+    run.node_limit = budget.nodes + budget.nodes_per_node * run.space.egraph.total_size();
+    let mut stop = Stop::Iterations;
+    let mut iterations = 0;
+    // At first everything counts as changed.
+    let mut changed: BTreeSet<Id> = run.space.egraph.classes().map(|c| c.id).collect();
+    run.space.egraph.analysis.changed.get_mut().clear();
+    while iterations < budget.iterations {
+        iterations += 1;
+        run.expand_composites(&changed)?;
+        run.space.egraph.rebuild();
+        changed.extend(run.take_changed());
+        run.merge_commuted(&changed);
+        run.space.egraph.rebuild();
+        changed.extend(run.take_changed());
+        let dirty = run.users(&changed, depth);
+        let ended = run.iteration(&prepared, &by_root, &dirty)?;
+        run.space.egraph.rebuild();
+        run.conflict(None)?;
+        changed = run.take_changed();
+        if let Some(reason) = ended {
+            stop = reason;
+            break;
+        }
+        if changed.is_empty() {
+            stop = Stop::Saturated;
+            break;
+        }
+    }
+    let report = Report {
+        stop,
+        iterations,
+        applications: run.applications,
+        nodes: run.space.egraph.total_size(),
+        classes: run.space.egraph.number_of_classes(),
+    };
+    Ok(report)
+}
+
+struct Run<'a> {
+    space: &'a mut Space,
+    rules: &'a RuleSet,
+    commutative: BTreeSet<OpId>,
+    applications: BTreeMap<Arc<str>, usize>,
+    applied: usize,
+    node_limit: usize,
+    budget: Budget,
+}
+
+impl Run<'_> {
+    fn take_changed(&mut self) -> BTreeSet<Id> {
+        let changed = std::mem::take(self.space.egraph.analysis.changed.get_mut());
+        changed.into_iter().map(|id| self.space.egraph.find(id)).collect()
+    }
+
+    /// The classes from which a left side of `depth` levels can reach a changed class.
+    fn users(&self, changed: &BTreeSet<Id>, depth: usize) -> BTreeSet<Id> {
+        let egraph = &self.space.egraph;
+        let mut all: BTreeSet<Id> = changed.iter().map(|id| egraph.find(*id)).collect();
+        let mut level: Vec<Id> = all.iter().copied().collect();
+        for _ in 1..depth {
+            let mut next = Vec::new();
+            for id in level {
+                // Attributes have many users and never change.
+                if egraph[id].data.attr().is_some() {
+                    continue;
+                }
+                for parent in egraph[id].parents() {
+                    let parent = egraph.find(parent);
+                    if all.insert(parent) {
+                        next.push(parent);
+                    }
+                }
+            }
+            level = next;
+        }
+        all
+    }
+
+    /// One round: search everything, then apply in (rule name, class) order.
+    fn iteration(
+        &mut self,
+        prepared: &[Prepared<'_>],
+        by_root: &BTreeMap<OpId, Vec<usize>>,
+        dirty: &BTreeSet<Id>,
+    ) -> Result<Option<Stop>, Diagnostics> {
+        let mut matches: Vec<(usize, Id, egg::Subst)> = Vec::new();
+        for (root, rules) in by_root {
+            let Some(classes) = self.space.egraph.classes_for_op(&Discriminant::Op(*root)) else { continue };
+            let mut classes: Vec<Id> = classes.filter(|c| dirty.contains(c)).collect();
+            classes.sort_unstable();
+            for class in classes {
+                for rule in rules {
+                    for pattern in &prepared[*rule].patterns {
+                        if let Some(found) = pattern.search_eclass_with_limit(&self.space.egraph, class, usize::MAX) {
+                            matches.extend(found.substs.into_iter().map(|s| (*rule, class, s)));
+                        }
+                    }
+                }
+            }
+        }
+        matches.sort_by_key(|(rule, class, _)| (*rule, *class));
+        for (rule, class, subst) in matches {
+            let rule = prepared[rule].rule;
+            if self.apply(rule, class, &subst)? {
+                self.applied += 1;
+                *self.applications.entry(rule.head.rule.name.clone()).or_default() += 1;
+            }
+            if self.applied >= self.budget.applications {
+                return Ok(Some(Stop::Applications));
+            }
+            // Counted after every application, so that no rule overshoots.
+            if self.space.egraph.total_number_of_nodes() > self.node_limit {
+                return Ok(Some(Stop::Nodes));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Instantiates the right side of one match. True if it was news.
+    fn apply(&mut self, rule: &Rewrite, class: Id, subst: &egg::Subst) -> Result<bool, Diagnostics> {
+        let mut bindings = Bindings::new(rule.head.vars.len(), &rule.head.locals);
+        for i in 0..rule.head.vars.len() {
+            let Some(id) = subst.get(Var::from_u32(i as u32)) else { continue };
+            match self.space.egraph[*id].data.attr() {
+                Some(value) => bindings.attrs[i] = Some(value.clone()),
+                None => bindings.tensors[i] = Some(*id),
+            }
+        }
+        let Some(wanted) = self.space.ty(class).cloned() else { return Ok(false) };
+        bindings.expected = Some((*wanted).clone());
+        let serves = self.serves(class);
+        let origin = self.space.origin(Origin::Rule { rule: rule.head.rule.clone(), serves });
+        let mut builder = SpaceBuilder { space: self.space, origin };
+        for condition in &rule.head.conditions {
+            match bindings.condition(condition, &mut builder) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(error) => return Err(ill_typed(rule, &error)),
+            }
+        }
+        for fact in &rule.head.domain {
+            let bound = bindings.attr(&fact.bound, &mut builder).map_err(|e| ill_typed(rule, &e))?;
+            let proved = match (bindings.tensors[fact.tensor.0 as usize], bound.as_float()) {
+                (Some(tensor), Some(bound)) => ranges::holds(builder.space, tensor, fact.compare, bound),
+                _ => false,
+            };
+            if !proved {
+                return Ok(false);
+            }
+        }
+        let value = bindings.build(&rule.right, &mut builder).map_err(|e| ill_typed(rule, &e))?;
+        let found = self.space.ty(value).cloned();
+        if found.as_ref() != Some(&wanted) {
+            let found = found.map_or_else(|| "no tensor".to_owned(), |t| t.to_string());
+            return Err(Diagnostic::error("E0503", format!("`{}` turns {wanted} into {found}", rule.head.rule.name))
+                .at(rule.right.span, "the right side has another type here")
+                .help("restrict the rule with `where`, or mend its right side")
+                .into());
+        }
+        let news = self.space.egraph.union(class, value);
+        self.conflict(Some(rule))?;
+        Ok(news)
+    }
+
+    /// The forward values that a class serves, as the e-node says for which it was made.
+    fn serves(&self, class: Id) -> Vec<Arc<str>> {
+        match self.space.class_origin(class) {
+            Some(Origin::Rule { serves, .. } | Origin::Accumulate { serves }) => serves.clone(),
+            _ => match self.space.egraph[class].nodes.first() {
+                Some(ENode::Op(op, _)) => vec![self.rules.registry.op(*op).name().into()],
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// A merge of values of different type ends the compilation.
+    fn conflict(&mut self, rule: Option<&Rewrite>) -> Result<(), Diagnostics> {
+        let Some(conflict) = self.space.egraph.analysis.conflict.take() else { return Ok(()) };
+        let message = format!("values of different type were merged: {:?} and {:?}", conflict.left, conflict.right);
+        let diagnostic =
+            Diagnostic::error("E0504", message).help("a rewrite in effect claims that two constants are equal");
+        Err(match rule {
+            Some(rule) => diagnostic.at(rule.head.span, format!("by `{}`", rule.head.rule.name)).into(),
+            None => diagnostic.into(),
+        })
+    }
+
+    /// Merges `a*b` with `b*a` where both stand.
+    fn merge_commuted(&mut self, changed: &BTreeSet<Id>) {
+        let mut pairs = Vec::new();
+        for op in &self.commutative {
+            let Some(classes) = self.space.egraph.classes_for_op(&Discriminant::Op(*op)) else { continue };
+            let mut classes: Vec<Id> = classes.filter(|c| changed.contains(c)).collect();
+            classes.sort_unstable();
+            for class in classes {
+                for node in &self.space.egraph[class].nodes {
+                    let ENode::Op(o, children) = node else { continue };
+                    if o != op || children.len() != 2 {
+                        continue;
+                    }
+                    let mut swapped = ENode::Op(*op, [children[1], children[0]].into_iter().collect());
+                    if let Some(other) = self.space.egraph.lookup(&mut swapped) {
+                        pairs.push((class, other));
+                    }
+                }
+            }
+        }
+        for (a, b) in pairs {
+            self.space.egraph.union(a, b);
+        }
+    }
+
+    /// Composites become available as their definitions.
+    fn expand_composites(&mut self, changed: &BTreeSet<Id>) -> Result<(), Diagnostics> {
+        for def in self.rules.defs() {
+            let Some(op) = self.rules.registry.id(&def.name) else { continue };
+            let Some(classes) = self.space.egraph.classes_for_op(&Discriminant::Op(op)) else { continue };
+            let mut classes: Vec<Id> = classes.filter(|c| changed.contains(c)).collect();
+            classes.sort_unstable();
+            for class in classes {
+                let nodes: Vec<ENode> = self.space.egraph[class].nodes.clone();
+                for node in nodes {
+                    let ENode::Op(o, children) = node else { continue };
+                    if o != op {
+                        continue;
+                    }
+                    let (operands, attrs) = split_call(&self.space.egraph, op, &children);
+                    let serves = self.serves(class);
+                    let origin = self.space.origin(Origin::Rule { rule: def.head.rule.clone(), serves });
+                    let mut builder = SpaceBuilder { space: self.space, origin };
+                    let value = expand(def, &operands, &attrs, &mut builder).map_err(|error| {
+                        Diagnostics::from(
+                            Diagnostic::error("E0503", format!("`{}` is ill-typed here: {error}", def.name))
+                                .at(error.span, "in this definition"),
+                        )
+                    })?;
+                    self.space.egraph.union(class, value);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ill_typed(rule: &Rewrite, error: &TermError) -> Diagnostics {
+    Diagnostic::error("E0503", format!("`{}` is ill-typed where it fired: {error}", rule.head.rule.name))
+        .at(error.span, "ill-typed here")
+        .help("restrict the rule with `where`, or mend its right side")
+        .into()
+}

@@ -1,0 +1,97 @@
+//! Compiled left sides as egg patterns, widened by the commutative operators.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use egg::{ENodeOrVar, PatternAst, RecExpr, Var};
+
+use super::language::ENode;
+use crate::ir::OpId;
+use crate::rules::term::{TermKind, VarId};
+use crate::rules::{AttrPattern, Pattern, Rewrite};
+
+/// The operator that a rewrite declares commutative: `op(a, b) => op(b, a)` and nothing else.
+pub fn commutes(rule: &Rewrite) -> Option<OpId> {
+    let Pattern::Op { op, operands, attrs } = &rule.left else { return None };
+    let [Pattern::Var(a), Pattern::Var(b)] = operands.as_slice() else { return None };
+    let TermKind::Op { op: right, operands: swapped, .. } = &rule.right.kind else { return None };
+    let [x, y] = swapped.as_slice() else { return None };
+    let plain = rule.head.conditions.is_empty() && rule.head.domain.is_empty() && attrs.is_empty();
+    match (&x.kind, &y.kind) {
+        (TermKind::Var(x), TermKind::Var(y)) if plain && op == right && x == b && y == a && a != b => Some(*op),
+        _ => None,
+    }
+}
+
+/// More variants than this of one left side are not made: a rule with that many commutative nodes is written badly
+/// or to do harm, and it still fires in the form it was written.
+const MAX_VARIANTS: usize = 32;
+
+/// The left side with the operands of every commutative operator in either order, where the order can matter:
+/// two variables that stand nowhere else match the same either way.
+pub fn variants(pattern: &Pattern, commutative: &BTreeSet<OpId>) -> Vec<Pattern> {
+    let mut uses = BTreeMap::new();
+    count(pattern, &mut uses);
+    widen(pattern, commutative, &uses)
+}
+
+fn count(pattern: &Pattern, uses: &mut BTreeMap<VarId, usize>) {
+    match pattern {
+        Pattern::Var(v) => *uses.entry(*v).or_default() += 1,
+        Pattern::Op { operands, .. } => operands.iter().for_each(|o| count(o, uses)),
+    }
+}
+
+fn widen(pattern: &Pattern, commutative: &BTreeSet<OpId>, uses: &BTreeMap<VarId, usize>) -> Vec<Pattern> {
+    let Pattern::Op { op, operands, attrs } = pattern else { return vec![pattern.clone()] };
+    let mut lists: Vec<Vec<Pattern>> = vec![Vec::new()];
+    for operand in operands {
+        let forms = widen(operand, commutative, uses);
+        let mut next = Vec::new();
+        for list in &lists {
+            for form in &forms {
+                if next.len() < MAX_VARIANTS {
+                    let mut list = list.clone();
+                    list.push(form.clone());
+                    next.push(list);
+                }
+            }
+        }
+        lists = next;
+    }
+    let mut out: Vec<Pattern> = Vec::new();
+    for list in lists {
+        let free = |p: &Pattern| matches!(p, Pattern::Var(v) if uses.get(v) == Some(&1));
+        let matters = commutative.contains(op) && list.len() == 2 && !(free(&list[0]) && free(&list[1]));
+        let swapped = matters.then(|| vec![list[1].clone(), list[0].clone()]);
+        for operands in std::iter::once(list).chain(swapped) {
+            let form = Pattern::Op { op: *op, operands, attrs: attrs.clone() };
+            if out.len() < MAX_VARIANTS && !out.contains(&form) {
+                out.push(form);
+            }
+        }
+    }
+    out
+}
+
+/// The egg pattern of a left side; metavariable `n` is pattern variable `?#n`.
+pub fn to_egg(pattern: &Pattern) -> egg::Pattern<ENode> {
+    let mut ast: PatternAst<ENode> = RecExpr::default();
+    add(pattern, &mut ast);
+    egg::Pattern::new(ast)
+}
+
+fn add(pattern: &Pattern, ast: &mut PatternAst<ENode>) -> egg::Id {
+    match pattern {
+        Pattern::Var(v) => ast.add(ENodeOrVar::Var(Var::from_u32(v.0))),
+        Pattern::Op { op, operands, attrs } => {
+            let mut children: smallvec::SmallVec<[egg::Id; 4]> = operands.iter().map(|o| add(o, ast)).collect();
+            for attr in attrs {
+                children.push(match attr {
+                    AttrPattern::Var(v) => ast.add(ENodeOrVar::Var(Var::from_u32(v.0))),
+                    AttrPattern::Const(value) => ast.add(ENodeOrVar::ENode(ENode::Attr(value.clone()))),
+                });
+            }
+            ast.add(ENodeOrVar::ENode(ENode::Op(*op, children)))
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! From an extraction back to a typed graph with names and provenance.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use egg::Id;
+
+use super::Differentiated;
+use super::cost::Cost;
+use super::extract::Problem;
+use super::language::{ENode, split_call};
+use crate::ir::{Check, Graph, Node, NodeId, NodeKind, Origin, Output};
+
+/// The cheapest form of a program.
+#[derive(Clone, Debug)]
+pub struct Extracted {
+    pub graph: Graph,
+    /// In the units of the cost model.
+    pub cost: Cost,
+}
+
+/// Extracts outputs and checks. `None` if a root has no computable form, which a tape without missing rules excludes.
+pub fn extract(program: &Differentiated) -> Option<Extracted> {
+    let space = &program.space;
+    let egraph = &space.egraph;
+    let tape = &program.tape;
+    let class_of = |id: NodeId| egraph.find(program.classes[id.index()]);
+    // Checks first: what they need runs before everything else.
+    let mut roots: Vec<Id> = tape.checks.iter().map(|c| class_of(c.indices)).collect();
+    roots.extend(tape.outputs.iter().map(|o| class_of(o.node)));
+    let problem = Problem::new(space, &roots);
+    let solution = problem.solve()?;
+
+    // A class takes the source name of the first tape node in it that has one.
+    let mut names: BTreeMap<Id, Arc<str>> = BTreeMap::new();
+    for (id, node) in tape.iter() {
+        if let (Some(name), false) = (&node.name, matches!(node.kind, NodeKind::Param { .. })) {
+            names.entry(class_of(id)).or_insert_with(|| name.clone());
+        }
+    }
+    // The first origin of each e-node in the form it has now.
+    let mut origins: BTreeMap<ENode, &Origin> = BTreeMap::new();
+    for (node, origin) in space.log() {
+        let mut node = node.clone();
+        for child in egg::Language::children_mut(&mut node) {
+            *child = egraph.find(*child);
+        }
+        origins.entry(node).or_insert(origin);
+    }
+    let mut graph = Graph::new();
+    let mut map: BTreeMap<Id, NodeId> = BTreeMap::new();
+    for id in &tape.inputs {
+        let new = graph.push(tape.node(*id).clone());
+        graph.inputs.push(new);
+        map.insert(class_of(*id), new);
+    }
+    for class in problem.order(&solution.chosen) {
+        let id = problem.classes[class];
+        if map.contains_key(&id) {
+            continue;
+        }
+        let node = &problem.candidates[class][solution.chosen[class]].node;
+        let ENode::Op(op, children) = node else { continue };
+        let (operands, attrs) = split_call(egraph, *op, children);
+        let operands = operands.iter().map(|o| map.get(&egraph.find(*o)).copied()).collect::<Option<Vec<_>>>()?;
+        let mut key = node.clone();
+        for child in egg::Language::children_mut(&mut key) {
+            *child = egraph.find(*child);
+        }
+        let origin = (*origins.get(&key)?).clone();
+        let new = graph.push(Node {
+            kind: NodeKind::Op { op: *op, operands, attrs },
+            ty: (**space.ty(id)?).clone(),
+            name: names.get(&id).cloned(),
+            origin,
+        });
+        map.insert(id, new);
+    }
+    for check in &tape.checks {
+        let indices = *map.get(&class_of(check.indices))?;
+        graph.add_check(Check { indices, ..check.clone() });
+    }
+    for output in &tape.outputs {
+        graph.outputs.push(Output { name: output.name.clone(), node: *map.get(&class_of(output.node))? });
+    }
+    Some(Extracted { graph, cost: solution.cost })
+}

@@ -1,0 +1,133 @@
+//! The e-graph with the provenance of everything in it.
+
+use std::sync::Arc;
+
+use egg::Id;
+use smallvec::SmallVec;
+
+use super::language::{ENode, KinaEGraph, TypeAnalysis};
+use crate::ir::{AttrValue, OpId, Origin, Registry, TensorType, TypeError};
+use crate::rules::term::Builder;
+
+/// An e-graph that remembers who added each e-node first.
+pub struct Space {
+    pub egraph: KinaEGraph,
+    /// In order of creation, each e-node with the index of its origin. E-nodes are as they were when added; their
+    /// children may have been merged since.
+    log: Vec<(ENode, u32)>,
+    origins: Vec<Origin>,
+    /// For each class at its creation (class ids are dense), the log entry that made it.
+    made: Vec<u32>,
+}
+
+/// An origin registered with a [`Space`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OriginId(u32);
+
+impl Space {
+    pub fn new(registry: Arc<Registry>) -> Self {
+        Self {
+            egraph: KinaEGraph::new(TypeAnalysis::new(registry)),
+            log: Vec::new(),
+            origins: Vec::new(),
+            made: Vec::new(),
+        }
+    }
+
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.egraph.analysis.registry
+    }
+
+    /// Registers an origin for the e-nodes to come.
+    pub fn origin(&mut self, origin: Origin) -> OriginId {
+        self.origins.push(origin);
+        OriginId(self.origins.len() as u32 - 1)
+    }
+
+    pub fn origin_of(&self, id: OriginId) -> &Origin {
+        &self.origins[id.0 as usize]
+    }
+
+    /// The origin of the e-node that a class was created for.
+    pub fn class_origin(&self, id: Id) -> Option<&Origin> {
+        let entry = *self.made.get(usize::from(id))?;
+        self.log.get(entry as usize).map(|(_, o)| &self.origins[*o as usize])
+    }
+
+    /// All e-nodes in order of creation, with their origins.
+    pub fn log(&self) -> impl Iterator<Item = (&ENode, &Origin)> {
+        self.log.iter().map(|(n, o)| (n, &self.origins[*o as usize]))
+    }
+
+    /// The type of a tensor class.
+    pub fn ty(&self, id: Id) -> Option<&Arc<TensorType>> {
+        self.egraph[id].data.ty()
+    }
+
+    /// Adds an e-node whose type is already known, if it is not there.
+    pub fn add(&mut self, node: ENode, ty: Option<Arc<TensorType>>, origin: OriginId) -> Id {
+        if let Some(id) = self.egraph.lookup(&mut node.clone()) {
+            return id;
+        }
+        self.egraph.analysis.pending = ty;
+        let id = self.egraph.add(node.clone());
+        self.egraph.analysis.pending = None;
+        while self.made.len() <= usize::from(id) {
+            self.made.push(self.log.len() as u32);
+        }
+        self.log.push((node, origin.0));
+        id
+    }
+
+    pub fn attr(&mut self, value: AttrValue, origin: OriginId) -> Id {
+        self.add(ENode::Attr(value), None, origin)
+    }
+
+    /// Types and adds an operator call.
+    ///
+    /// # Errors
+    /// The violated premise of the operator's typing rule.
+    pub fn op(&mut self, op: OpId, operands: &[Id], attrs: &[AttrValue], origin: OriginId) -> Result<Id, TypeError> {
+        let ty = {
+            let types: SmallVec<[&TensorType; 4]> =
+                operands.iter().filter_map(|o| self.egraph[*o].data.ty()).map(|t| &**t).collect();
+            self.registry().infer(op, &types, attrs)?
+        };
+        let mut children: SmallVec<[Id; 4]> = operands.iter().copied().collect();
+        for value in attrs {
+            children.push(self.attr(value.clone(), origin));
+        }
+        Ok(self.add(ENode::Op(op, children), Some(Arc::new(ty)), origin))
+    }
+}
+
+/// Builds rule conclusions into the e-graph.
+pub struct SpaceBuilder<'a> {
+    pub space: &'a mut Space,
+    pub origin: OriginId,
+}
+
+impl Builder for SpaceBuilder<'_> {
+    type Value = Id;
+
+    fn ty(&self, value: Id) -> TensorType {
+        match self.space.ty(value) {
+            Some(ty) => (**ty).clone(),
+            // Only tensor classes are ever bound to tensor metavariables.
+            None => TensorType::new(crate::ir::DType::Bool, crate::ir::Shape::scalar(), crate::ir::Placement::Host),
+        }
+    }
+
+    fn op(&mut self, op: OpId, operands: &[Id], attrs: Vec<AttrValue>) -> Result<Id, TypeError> {
+        self.space.op(op, operands, &attrs, self.origin)
+    }
+
+    fn splat(&mut self, value: f64, ty: TensorType) -> Result<Id, TypeError> {
+        let (op, attrs) = self.space.registry().splat(value, ty)?;
+        self.space.op(op, &[], &attrs, self.origin)
+    }
+
+    fn accepts(&self, op: OpId, operands: &[&TensorType], attrs: &[AttrValue]) -> bool {
+        self.space.registry().infer(op, operands, attrs).is_ok()
+    }
+}

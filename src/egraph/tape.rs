@@ -1,0 +1,128 @@
+//! The differentiation tape: a typed graph whose nodes are mirrored in the e-graph.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use egg::Id;
+use rustc_hash::FxBuildHasher;
+
+use super::language::ENode;
+use super::space::{OriginId, Space};
+use crate::ir::{AttrValue, Graph, Node, NodeId, NodeKind, OpId, Origin, Registry, TensorType, TypeError};
+use crate::rules::term::Builder;
+
+/// A call on the tape.
+type CallKey = (OpId, Vec<NodeId>, Vec<AttrValue>);
+
+/// The forward graph, then everything that differentiation added, in order.
+///
+/// Handlers are differentiated on the tape and not on e-classes: a class may hold two forms of one value, and
+/// which operands a value has decides its VJP. Nodes that rules make are shared when they are the same call.
+pub struct Tape {
+    pub graph: Graph,
+    /// The e-class of each node.
+    pub classes: Vec<Id>,
+    made: HashMap<CallKey, NodeId, FxBuildHasher>,
+}
+
+impl Tape {
+    pub fn new() -> Self {
+        Self { graph: Graph::new(), classes: Vec::new(), made: HashMap::default() }
+    }
+
+    pub fn class(&self, id: NodeId) -> Id {
+        self.classes[id.index()]
+    }
+
+    /// Adds a program input.
+    pub fn input(&mut self, space: &mut Space, node: Node) -> NodeId {
+        let number = self.graph.inputs.len() as u32;
+        let ty = Arc::new(node.ty.clone());
+        space.egraph.analysis.inputs.push(ty.clone());
+        let origin = space.origin(node.origin.clone());
+        let class = space.add(ENode::Input(number), Some(ty), origin);
+        let id = self.push(node, class);
+        self.graph.inputs.push(id);
+        id
+    }
+
+    /// Adds a parameter of a handler: a variable of its own on the tape, in the e-graph the same as its argument.
+    pub fn param(&mut self, node: Node, argument: NodeId) -> NodeId {
+        let class = self.class(argument);
+        self.push(node, class)
+    }
+
+    /// Adds a call of the program as it stands there.
+    ///
+    /// # Errors
+    /// The violated premise of the operator's typing rule.
+    pub fn program_call(&mut self, space: &mut Space, node: Node) -> Result<NodeId, TypeError> {
+        let origin = space.origin(node.origin.clone());
+        let class = match &node.kind {
+            NodeKind::Op { op, operands, attrs } => {
+                let classes: Vec<Id> = operands.iter().map(|o| self.class(*o)).collect();
+                let class = space.op(*op, &classes, attrs, origin)?;
+                self.made.entry((*op, operands.clone(), attrs.clone())).or_insert(NodeId(self.graph.len() as u32));
+                class
+            }
+            NodeKind::Param { argument, .. } => self.class(*argument),
+            NodeKind::Input | NodeKind::Gradient { .. } => return Ok(self.input(space, node)),
+        };
+        Ok(self.push(node, class))
+    }
+
+    fn push(&mut self, node: Node, class: Id) -> NodeId {
+        let id = self.graph.push(node);
+        self.classes.push(class);
+        id
+    }
+}
+
+/// Builds conclusions onto the tape.
+pub struct TapeBuilder<'a> {
+    pub tape: &'a mut Tape,
+    pub space: &'a mut Space,
+    pub origin: OriginId,
+}
+
+impl TapeBuilder<'_> {
+    fn registry(&self) -> &Registry {
+        self.space.registry()
+    }
+}
+
+impl Builder for TapeBuilder<'_> {
+    type Value = NodeId;
+
+    fn ty(&self, value: NodeId) -> TensorType {
+        self.tape.graph.ty(value).clone()
+    }
+
+    fn op(&mut self, op: OpId, operands: &[NodeId], attrs: Vec<AttrValue>) -> Result<NodeId, TypeError> {
+        let key = (op, operands.to_vec(), attrs);
+        if let Some(id) = self.tape.made.get(&key) {
+            return Ok(*id);
+        }
+        let origin: Origin = self.space.origin_of(self.origin).clone();
+        let classes: Vec<Id> = operands.iter().map(|o| self.tape.class(*o)).collect();
+        let class = self.space.op(op, &classes, &key.2, self.origin)?;
+        let registry = self.space.registry().clone();
+        let id = self.tape.graph.add(&registry, op, key.1.clone(), key.2.clone(), origin)?;
+        self.tape.classes.push(class);
+        // A trap of the backward graph is a trap of the program (unless the same indices are checked already).
+        if let Some(check) = self.tape.graph.check_of(&registry, id) {
+            self.tape.graph.add_check(check);
+        }
+        self.tape.made.insert(key, id);
+        Ok(id)
+    }
+
+    fn splat(&mut self, value: f64, ty: TensorType) -> Result<NodeId, TypeError> {
+        let (op, attrs) = self.registry().splat(value, ty)?;
+        self.op(op, &[], attrs)
+    }
+
+    fn accepts(&self, op: OpId, operands: &[&TensorType], attrs: &[AttrValue]) -> bool {
+        self.registry().infer(op, operands, attrs).is_ok()
+    }
+}

@@ -1,0 +1,663 @@
+//! Items of rule files to compiled rules.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::rule::{
+    AttrPattern, Conclusion, Def, DomainCompare, DomainFact, Pattern, Rewrite, RewriteClass, RuleHead, VarKind, Vjp,
+};
+use super::scope::{Callee, Library, Scope, bind_args, kind_of_value};
+use super::term::{AttrBinary, AttrTerm, AttrTermKind, VarId};
+use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
+use crate::ir::operator::Default as AttrDefault;
+use crate::ir::{AttrKind, AttrValue, OpId, Param, Registry, RuleRef, Signature};
+use crate::syntax::ast::{BinaryOp, DefItem, Expr, ExprKind, Ident, Line, RewriteItem, UnaryOp, VjpItem};
+
+/// How a rule is named and placed in everything it makes.
+pub fn rule_ref(name: &str, span: Span, sources: &SourceMap) -> RuleRef {
+    RuleRef { name: name.into(), location: sources.file_line(span).into() }
+}
+
+/// The value of an expression that is a constant, if it is one.
+pub fn constant(expr: &Expr) -> Option<AttrValue> {
+    match &expr.kind {
+        ExprKind::Int(i) => Some(AttrValue::Int(*i)),
+        ExprKind::Float(v) => Some(AttrValue::float(*v)),
+        ExprKind::Bool(b) => Some(AttrValue::Bool(*b)),
+        ExprKind::Unary(UnaryOp::Neg, a) => match constant(a)? {
+            AttrValue::Int(i) => i.checked_neg().map(AttrValue::Int),
+            AttrValue::Float(v) => Some(AttrValue::float(-v.get())),
+            _ => None,
+        },
+        ExprKind::List(items) => {
+            let ints = items.iter().map(|i| constant(i).and_then(|v| v.as_int()));
+            ints.collect::<Option<Vec<i64>>>().map(AttrValue::Ints)
+        }
+        _ => None,
+    }
+}
+
+/// Compiles a `vjp`. `None` if it has errors, which are in the bag.
+pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, bag: &mut Diagnostics) -> Option<Vjp> {
+    let errors = bag.error_count();
+    let mut scope = Scope::new(library);
+    let Some(op) = library.registry.id(&item.op.name) else {
+        let names = library.registry.iter().map(|(_, op)| op.name());
+        bag.push(
+            Diagnostic::error("E0402", format!("there is no operator `{}`", item.op.name))
+                .at(item.op.span, "unknown operator")
+                .did_you_mean(&item.op.name, names),
+        );
+        return None;
+    };
+    let operator = library.registry.op(op);
+    let ExprKind::Call { callee, args, .. } = &item.premise.kind else {
+        bag.push(premise_shape(item.premise.span, operator.name(), operator.signature()));
+        return None;
+    };
+    if callee.name != item.op.name {
+        bag.push(
+            Diagnostic::error("E0410", format!("the premise calls `{}`, not `{}`", callee.name, item.op.name))
+                .at(callee.span, "another operator")
+                .also(item.op.span, "the VJP is of this one"),
+        );
+        return None;
+    }
+    let signature = operator.signature();
+    let slots = bind_args(operator.name(), signature, args, item.premise.span, bag)?;
+    let mut operands = Vec::new();
+    let mut operand_names: Vec<Ident> = Vec::new();
+    let mut attrs = Vec::new();
+    for (param, slot) in signature.params().iter().zip(slots) {
+        let arg = slot.map(|i| &args[i].value);
+        match (param, arg.map(|a| (&a.kind, a.span))) {
+            (Param::Operand(_), Some((ExprKind::Name(name), span))) => {
+                if scope.is_bound(name) {
+                    bag.push(bound_twice(name, span));
+                }
+                operands.push(scope.var(name, VarKind::Tensor));
+                operand_names.push(Ident { name: name.clone(), span });
+            }
+            (Param::Attr { kind, .. }, Some((ExprKind::Name(name), span))) => {
+                if scope.is_bound(name) {
+                    bag.push(bound_twice(name, span));
+                }
+                attrs.push(AttrPattern::Var(scope.var(name, VarKind::Attr(Some(*kind)))));
+            }
+            (Param::Attr { name, kind, .. }, Some((_, span))) => {
+                let value = arg.and_then(constant).and_then(|v| kind.coerce(v).ok());
+                match value {
+                    Some(value) => attrs.push(AttrPattern::Const(value)),
+                    None => bag.push(
+                        Diagnostic::error("E0410", format!("`{name}` in a premise is a name or a constant"))
+                            .at(span, format!("not {}", kind.describe())),
+                    ),
+                }
+            }
+            (Param::Attr { default: Some(AttrDefault::Value(v)), .. }, None) => {
+                attrs.push(AttrPattern::Const(v.clone()))
+            }
+            (Param::Attr { name, .. }, None) => bag.push(
+                Diagnostic::error("E0410", format!("the premise must name `{name}`"))
+                    .at(item.premise.span, "its default depends on the operand")
+                    .help(format!("write `{}{}`", operator.name(), plain_call(signature))),
+            ),
+            (Param::Operand(_), _) => bag.push(premise_shape(item.premise.span, operator.name(), signature)),
+        }
+    }
+    if bag.error_count() > errors {
+        return None;
+    }
+    if scope.is_bound(&item.result.name) {
+        bag.push(bound_twice(&item.result.name, item.result.span));
+    }
+    let primal = scope.var(&item.result.name, VarKind::Tensor);
+    let cotangent = scope.var(&format!("g_{}", item.result.name), VarKind::Tensor);
+    let mut parts = Parts::default();
+    let mut conclusions: Vec<Option<(Conclusion, Span)>> = operand_names.iter().map(|_| None).collect();
+    for line in &item.lines {
+        if let Line::Bind { name, value } = line
+            && let Some(target) = name.name.strip_prefix("g_")
+        {
+            let index = operand_names.iter().position(|o| &*o.name == target);
+            conclude(&mut scope, index, target, name, value, &operand_names, &mut conclusions, bag);
+            continue;
+        }
+        parts.line(&mut scope, line, bag);
+    }
+    for (name, conclusion) in operand_names.iter().zip(&conclusions) {
+        if conclusion.is_none() {
+            bag.push(
+                Diagnostic::error("E0404", format!("no conclusion for `{}`", name.name))
+                    .at(name.span, "this operand gets no cotangent")
+                    .help(format!("add `g_{} = ..`, or `g_{} = none` if none flows to it", name.name, name.name)),
+            );
+        }
+    }
+    if bag.error_count() > errors {
+        return None;
+    }
+    let alternative = item.alternative.as_ref().map(|a| a.name.to_string());
+    let name = match &alternative {
+        Some(alternative) => format!("vjp {} as {alternative}", item.op.name),
+        None => format!("vjp {}", item.op.name),
+    };
+    Some(Vjp {
+        op,
+        alternative,
+        operands,
+        attrs,
+        primal,
+        cotangent,
+        conclusions: conclusions.into_iter().flatten().map(|(c, _)| c).collect(),
+        kinks: parts.kinks,
+        head: parts.head(scope, rule_ref(&name, item.op.span, sources), &item.doc, item.span),
+    })
+}
+
+#[allow(clippy::too_many_arguments)]
+fn conclude(
+    scope: &mut Scope<'_>,
+    index: Option<usize>,
+    target: &str,
+    name: &Ident,
+    value: &Expr,
+    operand_names: &[Ident],
+    conclusions: &mut [Option<(Conclusion, Span)>],
+    bag: &mut Diagnostics,
+) {
+    let Some(index) = index else {
+        bag.push(
+            Diagnostic::error("E0405", format!("`{}` concludes nothing: there is no operand `{target}`", name.name))
+                .at(name.span, "unknown conclusion")
+                .did_you_mean(target, operand_names.iter().map(|o| &*o.name))
+                .note("names that begin with `g_` are conclusions; give a local definition another name"),
+        );
+        return;
+    };
+    if let Some((_, first)) = &conclusions[index] {
+        bag.push(
+            Diagnostic::error("E0406", format!("`{}` is concluded twice", name.name))
+                .at(name.span, "again here")
+                .also(*first, "first here"),
+        );
+        return;
+    }
+    let conclusion = if value.kind == ExprKind::NoCotangent {
+        Some(Conclusion::NoCotangent(value.span))
+    } else {
+        scope.tensor(value, bag).map(Conclusion::Cotangent)
+    };
+    // A conclusion with an error counts as given: it was reported.
+    conclusions[index] = Some((conclusion.unwrap_or(Conclusion::NoCotangent(value.span)), name.span));
+}
+
+/// Compiles a `rewrite` into one directed rewrite, or two for `<=>`.
+pub fn compile_rewrite(
+    item: &RewriteItem,
+    library: &Library<'_>,
+    sources: &SourceMap,
+    bag: &mut Diagnostics,
+) -> Vec<Rewrite> {
+    let class = match &*item.class.name {
+        "exact" => RewriteClass::Exact,
+        "real" => RewriteClass::Real,
+        other => {
+            bag.push(
+                Diagnostic::error("E0409", format!("`{other}` is not a class of rewrites"))
+                    .at(item.class.span, "unknown class")
+                    .help(
+                        "`[exact]` promises equality on every float, `[real]` over the reals without losing accuracy",
+                    ),
+            );
+            return Vec::new();
+        }
+    };
+    let mut out = Vec::new();
+    out.extend(directed(item, &item.name.name, class, &item.left, &item.right, library, sources, bag));
+    if item.both_ways && !bag.has_errors() {
+        let name = format!("{}_reversed", item.name.name);
+        out.extend(directed(item, &name, class, &item.right, &item.left, library, sources, bag));
+    }
+    out
+}
+
+#[allow(clippy::too_many_arguments)]
+fn directed(
+    item: &RewriteItem,
+    name: &str,
+    class: RewriteClass,
+    left: &Expr,
+    right: &Expr,
+    library: &Library<'_>,
+    sources: &SourceMap,
+    bag: &mut Diagnostics,
+) -> Option<Rewrite> {
+    let errors = bag.error_count();
+    let mut scope = Scope::new(library);
+    let mut computed = Vec::new();
+    let left_pattern = pattern(&mut scope, left, &mut computed, bag);
+    if bag.error_count() > errors {
+        return None;
+    }
+    let left_pattern = left_pattern?;
+    if left_pattern.root().is_none() {
+        bag.push(
+            Diagnostic::error("E0410", "a rewrite's left side must be an operator call")
+                .at(left.span, "this matches every value"),
+        );
+        return None;
+    }
+    let mut parts = Parts::default();
+    // An attribute that the pattern computes is a condition on what it matched.
+    for (var, expr) in computed {
+        if let Some(wanted) = scope.attr(&expr, bag) {
+            let var = AttrTerm { kind: AttrTermKind::Var(var), span: expr.span };
+            let kind = AttrTermKind::Binary(AttrBinary::Eq, Box::new(var), Box::new(wanted));
+            parts.conditions.push(AttrTerm { kind, span: expr.span });
+        }
+    }
+    for line in &item.lines {
+        parts.line(&mut scope, line, bag);
+    }
+    let right = scope.tensor(right, bag);
+    if bag.error_count() > errors {
+        return None;
+    }
+    let head = parts.head(scope, rule_ref(name, item.name.span, sources), &item.doc, item.span);
+    Some(Rewrite { head, class, left: left_pattern, right: right? })
+}
+
+/// Compiles a left side. Attributes that are neither names nor constants become fresh variables in `computed`.
+fn pattern(
+    scope: &mut Scope<'_>,
+    expr: &Expr,
+    computed: &mut Vec<(VarId, Expr)>,
+    bag: &mut Diagnostics,
+) -> Option<Pattern> {
+    let by_name = |scope: &mut Scope<'_>, name: &str, args: &[&Expr], computed: &mut Vec<_>, bag: &mut Diagnostics| {
+        let op = scope.library.registry.id(name)?;
+        let mut operands = Vec::new();
+        for arg in args {
+            operands.push(pattern(scope, arg, computed, bag));
+        }
+        Some(Pattern::Op { op, operands: operands.into_iter().collect::<Option<_>>()?, attrs: Vec::new() })
+    };
+    match &expr.kind {
+        ExprKind::Name(name) => match scope.lookup_var(name) {
+            Some(v) if scope.vars[v.0 as usize].kind != VarKind::Tensor => {
+                bag.push(both_kinds(name, expr.span));
+                None
+            }
+            Some(v) => Some(Pattern::Var(v)),
+            None => Some(Pattern::Var(scope.var(name, VarKind::Tensor))),
+        },
+        ExprKind::Unary(UnaryOp::Neg, a) if constant(expr).is_none() => by_name(scope, "neg", &[a], computed, bag),
+        ExprKind::Unary(UnaryOp::Not, a) => by_name(scope, "logical_not", &[a], computed, bag),
+        ExprKind::Binary(op, a, b) => match op.operator_name() {
+            Some(name) => by_name(scope, name, &[a, b], computed, bag),
+            None => {
+                bag.push(not_a_pattern(expr.span));
+                None
+            }
+        },
+        ExprKind::Call { callee, args, .. } => {
+            let op = match scope.callee(callee, bag)? {
+                Callee::Op(op) => op,
+                Callee::Def(def) => {
+                    bag.push(
+                        Diagnostic::error(
+                            "E0410",
+                            format!("`{}` is a `def` without a VJP, so it never stands in a graph", def.name),
+                        )
+                        .at(callee.span, "this can never match")
+                        .help("write out its definition, or give it a `vjp`"),
+                    );
+                    return None;
+                }
+            };
+            let registry = scope.library.registry;
+            let signature = registry.op(op).signature();
+            let slots = bind_args(&callee.name, signature, args, expr.span, bag)?;
+            let mut operands = Vec::new();
+            let mut attrs = Vec::new();
+            for (param, slot) in signature.params().iter().zip(slots) {
+                match (param, slot.map(|i| &args[i].value)) {
+                    (Param::Operand(_), Some(arg)) => operands.push(pattern(scope, arg, computed, bag)),
+                    (Param::Operand(_), None) => operands.push(None),
+                    (Param::Attr { kind, .. }, Some(arg)) => attrs.push(attr_pattern(scope, *kind, arg, computed, bag)),
+                    (Param::Attr { default: Some(AttrDefault::Value(v)), .. }, None) => {
+                        attrs.push(Some(AttrPattern::Const(v.clone())));
+                    }
+                    (Param::Attr { name, .. }, None) => {
+                        bag.push(
+                            Diagnostic::error("E0410", format!("the pattern must name `{name}` of `{}`", callee.name))
+                                .at(expr.span, "its default depends on the operand"),
+                        );
+                        attrs.push(None);
+                    }
+                }
+            }
+            let operands: Option<Vec<Pattern>> = operands.into_iter().collect();
+            let attrs: Option<Vec<AttrPattern>> = attrs.into_iter().collect();
+            Some(Pattern::Op { op, operands: operands?, attrs: attrs? })
+        }
+        _ => match constant(expr).and_then(|v| v.as_float()) {
+            // A number matches a splat of it, of whatever type.
+            Some(value) => Some(Pattern::Op {
+                op: scope.library.registry.id("splat")?,
+                operands: Vec::new(),
+                attrs: vec![
+                    AttrPattern::Const(AttrValue::float(value)),
+                    AttrPattern::Var(scope.fresh("type", VarKind::Attr(Some(AttrKind::Type)))),
+                ],
+            }),
+            None => {
+                bag.push(not_a_pattern(expr.span));
+                None
+            }
+        },
+    }
+}
+
+fn attr_pattern(
+    scope: &mut Scope<'_>,
+    kind: AttrKind,
+    arg: &Expr,
+    computed: &mut Vec<(VarId, Expr)>,
+    bag: &mut Diagnostics,
+) -> Option<AttrPattern> {
+    if let ExprKind::Name(name) = &arg.kind {
+        return match scope.lookup_var(name) {
+            Some(v) if scope.vars[v.0 as usize].kind == VarKind::Tensor => {
+                bag.push(both_kinds(name, arg.span));
+                None
+            }
+            // One axis and a list of axes are different values: two names and a `where` say how they relate.
+            Some(v) if scope.vars[v.0 as usize].kind != VarKind::Attr(Some(kind)) => {
+                bag.push(
+                    Diagnostic::error(
+                        "E0408",
+                        format!("`{name}` is {} here and something else before", kind.describe()),
+                    )
+                    .at(arg.span, "used with another kind")
+                    .help("give it another name and relate the two by `where`, e.g. `where axes == [axis]`"),
+                );
+                None
+            }
+            Some(v) => Some(AttrPattern::Var(v)),
+            None => Some(AttrPattern::Var(scope.var(name, VarKind::Attr(Some(kind))))),
+        };
+    }
+    if let Some(value) = constant(arg) {
+        return match kind.coerce(value) {
+            Ok(value) => Some(AttrPattern::Const(value)),
+            Err(value) => {
+                bag.push(
+                    Diagnostic::error("E0408", format!("expected {}, found {}", kind.describe(), value.describe()))
+                        .at(arg.span, "wrong kind of attribute"),
+                );
+                None
+            }
+        };
+    }
+    let var = scope.fresh("computed", VarKind::Attr(Some(kind)));
+    computed.push((var, arg.clone()));
+    Some(AttrPattern::Var(var))
+}
+
+/// Compiles a `def`.
+pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, bag: &mut Diagnostics) -> Option<Def> {
+    let errors = bag.error_count();
+    let mut scope = Scope::new(library);
+    let mut signature = Signature::new(Vec::new());
+    let mut params = Vec::new();
+    for param in &item.params {
+        let name = &*param.name.name;
+        if scope.is_bound(name) {
+            bag.push(bound_twice(name, param.name.span));
+            continue;
+        }
+        let default = match &param.default {
+            None => None,
+            Some(expr) => match constant(expr) {
+                Some(v) => Some(v),
+                None => {
+                    bag.push(
+                        Diagnostic::error("E0408", format!("the default of `{name}` must be a constant"))
+                            .at(expr.span, "not a constant"),
+                    );
+                    continue;
+                }
+            },
+        };
+        let used_as = attr_use(name, item, library);
+        let kind = match (&default, used_as) {
+            (Some(value), None) => VarKind::Attr(Some(kind_of_value(value))),
+            (_, Some(kind)) => VarKind::Attr(Some(kind)),
+            (None, None) => VarKind::Tensor,
+        };
+        signature = match kind {
+            VarKind::Tensor => signature.operand(name),
+            VarKind::Attr(kind) => {
+                let kind = kind.unwrap_or(AttrKind::Int);
+                match default.map(|v| kind.coerce(v)) {
+                    None => signature.attr(name, kind),
+                    Some(Ok(value)) => signature.attr_or(name, kind, AttrDefault::Value(value)),
+                    Some(Err(value)) => {
+                        bag.push(
+                            Diagnostic::error(
+                                "E0408",
+                                format!(
+                                    "`{name}` is used as {}, but its default is {}",
+                                    kind.describe(),
+                                    value.describe()
+                                ),
+                            )
+                            .at(param.name.span, "wrong default"),
+                        );
+                        continue;
+                    }
+                }
+            }
+        };
+        params.push(scope.var(name, kind));
+    }
+    let mut parts = Parts::default();
+    for line in &item.lines {
+        parts.line(&mut scope, line, bag);
+    }
+    let result = scope.tensor(&item.result, bag);
+    if bag.error_count() > errors {
+        return None;
+    }
+    Some(Def {
+        name: item.name.name.clone(),
+        signature,
+        params,
+        result: result?,
+        head: parts.head(scope, rule_ref(&item.name.name, item.name.span, sources), &item.doc, item.span),
+    })
+}
+
+/// The attribute kind under which a parameter of a `def` is used, if it stands in an attribute position.
+fn attr_use(name: &str, item: &DefItem, library: &Library<'_>) -> Option<AttrKind> {
+    let mut found = None;
+    let mut visit = |expr: &Expr| {
+        let ExprKind::Call { callee, args, .. } = &expr.kind else { return };
+        let signature = match library.registry.by_name(&callee.name) {
+            Some((_, op)) => op.signature(),
+            None => match library.defs.get(&callee.name) {
+                Some(def) => &def.signature,
+                None => return,
+            },
+        };
+        for (i, arg) in args.iter().enumerate() {
+            let param = match &arg.name {
+                Some(n) => signature.params().iter().find(|p| p.name() == &*n.name),
+                None => signature.params().get(i),
+            };
+            if let (Some(Param::Attr { kind, .. }), ExprKind::Name(used)) = (param, &arg.value.kind)
+                && &**used == name
+                && found.is_none()
+            {
+                found = Some(*kind);
+            }
+        }
+    };
+    for line in &item.lines {
+        if let Line::Bind { value, .. } | Line::Where(value) = line {
+            walk(value, &mut visit);
+        }
+    }
+    walk(&item.result, &mut visit);
+    found
+}
+
+/// Visits an expression and all its parts.
+pub fn walk<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
+    visit(expr);
+    match &expr.kind {
+        ExprKind::List(items) | ExprKind::Tuple(items) => items.iter().for_each(|e| walk(e, visit)),
+        ExprKind::Call { args, .. } => args.iter().for_each(|a| walk(&a.value, visit)),
+        ExprKind::Unary(_, a) => walk(a, visit),
+        ExprKind::Binary(_, a, b) | ExprKind::Index(a, b) => {
+            walk(a, visit);
+            walk(b, visit);
+        }
+        ExprKind::If(c, a, b) => {
+            walk(c, visit);
+            walk(a, visit);
+            walk(b, visit);
+        }
+        ExprKind::Comprehension { element, list, condition, .. } => {
+            walk(element, visit);
+            walk(list, visit);
+            if let Some(c) = condition {
+                walk(c, visit);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The lines below the bar that every kind of rule may have.
+#[derive(Default)]
+struct Parts {
+    conditions: Vec<AttrTerm>,
+    domain: Vec<DomainFact>,
+    kinks: usize,
+}
+
+impl Parts {
+    fn line(&mut self, scope: &mut Scope<'_>, line: &Line, bag: &mut Diagnostics) {
+        match line {
+            Line::Bind { name, value } => scope.define(name, value, bag),
+            Line::Where(condition) => self.conditions.extend(scope.attr(condition, bag)),
+            Line::Domain(condition) => self.domain(scope, condition, bag),
+            Line::Kink { .. } => self.kinks += 1,
+            Line::Example(_) | Line::NotADerivative(_) => {}
+            Line::BindIndexed { name, .. } => bag.push(
+                Diagnostic::error("E0411", format!("`{}[..]` concludes a variadic operand", name.name))
+                    .at(name.span, "this operator has none"),
+            ),
+        }
+    }
+
+    fn domain(&mut self, scope: &mut Scope<'_>, condition: &Expr, bag: &mut Diagnostics) {
+        let ExprKind::Binary(op, a, b) = &condition.kind else {
+            bag.push(domain_shape(condition.span));
+            return;
+        };
+        if *op == BinaryOp::And {
+            self.domain(scope, a, bag);
+            self.domain(scope, b, bag);
+            return;
+        }
+        let tensor = |scope: &Scope<'_>, e: &Expr| match &e.kind {
+            ExprKind::Name(name) => scope.lookup_var(name).filter(|v| scope.vars[v.0 as usize].kind == VarKind::Tensor),
+            _ => None,
+        };
+        let (compare, flipped) = match op {
+            BinaryOp::Lt => (DomainCompare::Lt, DomainCompare::Gt),
+            BinaryOp::Le => (DomainCompare::Le, DomainCompare::Ge),
+            BinaryOp::Gt => (DomainCompare::Gt, DomainCompare::Lt),
+            BinaryOp::Ge => (DomainCompare::Ge, DomainCompare::Le),
+            _ => {
+                bag.push(domain_shape(condition.span));
+                return;
+            }
+        };
+        let (tensor, compare, bound) = match (tensor(scope, a), tensor(scope, b)) {
+            (Some(t), None) => (t, compare, b),
+            (None, Some(t)) => (t, flipped, a),
+            _ => {
+                bag.push(domain_shape(condition.span));
+                return;
+            }
+        };
+        if let Some(bound) = scope.attr(bound, bag) {
+            self.domain.push(DomainFact { tensor, compare, bound, span: condition.span });
+        }
+    }
+
+    fn head(self, scope: Scope<'_>, rule: RuleRef, doc: &str, span: Span) -> RuleHead {
+        RuleHead {
+            rule,
+            doc: doc.to_owned(),
+            span,
+            vars: scope.vars,
+            locals: scope.locals,
+            conditions: self.conditions,
+            domain: self.domain,
+        }
+    }
+}
+
+fn premise_shape(span: Span, op: &str, signature: &Signature) -> Diagnostic {
+    Diagnostic::error("E0410", "a premise is a plain call of names")
+        .at(span, "not a plain call")
+        .help(format!("write `y = {op}{}`", plain_call(signature)))
+}
+
+fn plain_call(signature: &Signature) -> String {
+    let names: Vec<&str> = signature.params().iter().map(Param::name).collect();
+    format!("({})", names.join(", "))
+}
+
+fn bound_twice(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::error("E0406", format!("`{name}` is bound twice")).at(span, "again here").help("give each its own name")
+}
+
+fn both_kinds(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::error("E0408", format!("`{name}` is a tensor in one place and an attribute in another"))
+        .at(span, "used as the other kind here")
+}
+
+fn not_a_pattern(span: Span) -> Diagnostic {
+    Diagnostic::error("E0410", "a left side has operator calls, names and numbers only").at(span, "cannot be matched")
+}
+
+fn domain_shape(span: Span) -> Diagnostic {
+    Diagnostic::error("E0411", "a domain compares a named tensor with a number")
+        .at(span, "not of that form")
+        .help("e.g. `domain x > 0 && y <= 1`")
+}
+
+/// The names that a library offers beyond the operators; used while loading.
+pub type Defs = BTreeMap<Arc<str>, Arc<Def>>;
+
+/// A stub for an operator without a VJP, ready to be filled in.
+pub fn stub(op: OpId, registry: &Registry) -> String {
+    let operator = registry.op(op);
+    let call = plain_call(operator.signature());
+    let premise = format!("  y = {}{call}", operator.name());
+    let bar = "-".repeat(premise.len().saturating_sub(2).max(3));
+    let mut out =
+        format!("/// {}: say here why it is so.\nvjp {} {{\n{premise}\n  {bar}\n", operator.name(), operator.name());
+    for name in operator.signature().operand_names() {
+        out.push_str(&format!("  g_{name} = g_y * TODO\n"));
+    }
+    out.push_str("}\n");
+    out
+}

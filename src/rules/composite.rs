@@ -1,0 +1,116 @@
+//! A `def` that has a `vjp` of its own is an operator of the graph: it is differentiated whole and expands before
+//! lowering.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use super::builders::{ArrayBuilder, TypeBuilder};
+use super::rule::Def;
+use super::term::expand;
+use crate::ir::operator::{Call, Eval, Operator, Signature};
+use crate::ir::{
+    Array, AttrValue, DType, Kernel, Placement, Registry, Shape, TensorType, Trap, TypeError, TypeErrorKind, Where,
+};
+
+/// The operator of a `def`. Its body refers to operators of the registry that it is itself part of, so both are
+/// set once that registry exists.
+pub struct Composite {
+    name: String,
+    doc: String,
+    signature: Signature,
+    def: OnceLock<Arc<Def>>,
+    registry: OnceLock<Weak<Registry>>,
+}
+
+impl Composite {
+    pub fn new(name: &str, doc: &str, signature: Signature) -> Self {
+        Self { name: name.into(), doc: doc.into(), signature, def: OnceLock::new(), registry: OnceLock::new() }
+    }
+
+    /// Gives it its body. A second call changes nothing.
+    pub fn complete(&self, def: Arc<Def>, registry: &Arc<Registry>) {
+        let _ = self.def.set(def);
+        let _ = self.registry.set(Arc::downgrade(registry));
+    }
+
+    fn body(&self) -> Result<(&Arc<Def>, Arc<Registry>), TypeError> {
+        let registry = self.registry.get().and_then(Weak::upgrade);
+        match (self.def.get(), registry) {
+            (Some(def), Some(registry)) => Ok((def, registry)),
+            _ => Err(TypeError::new(
+                TypeErrorKind::Attribute,
+                Where::Call,
+                format!("the definition of `{}` has errors", self.name),
+            )),
+        }
+    }
+}
+
+impl Operator for Composite {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn doc(&self) -> &str {
+        &self.doc
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn infer(&self, call: Call<'_>) -> Result<TensorType, TypeError> {
+        let (def, registry) = self.body()?;
+        let mut builder = TypeBuilder::new(&registry);
+        let operands: Vec<usize> = call.operands.iter().map(|t| builder.given((*t).clone())).collect();
+        let result = expand(def, &operands, call.attrs, &mut builder).map_err(|e| e.into_type_error())?;
+        Ok(super::term::Builder::ty(&builder, result))
+    }
+
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+        let failed = || Trap { operator: self.name.clone() };
+        let (def, registry) = self.body().map_err(|_| failed())?;
+        let mut builder = ArrayBuilder::new(&registry, eval.precision);
+        let operands: Vec<usize> = eval
+            .call
+            .operands
+            .iter()
+            .zip(eval.args)
+            .map(|(ty, array)| builder.given((*ty).clone(), (*array).clone()))
+            .collect();
+        match expand(def, &operands, eval.call.attrs, &mut builder) {
+            Ok(id) => Ok(builder.array(id).clone()),
+            Err(_) => Err(builder.trap.unwrap_or_else(failed)),
+        }
+    }
+
+    fn kernel(&self, _call: Call<'_>, _result: &TensorType) -> Kernel {
+        Kernel::Composite
+    }
+
+    /// All combinations of a small family of types that the body accepts, with the default attributes.
+    fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
+        let shapes: [&[u64]; 4] = [&[3], &[2, 3], &[2, 1, 3], &[2, 3, 1, 2]];
+        let mut out = Vec::new();
+        let attrs: Option<Vec<AttrValue>> = self
+            .signature
+            .attrs()
+            .map(|(_, _, default)| match default {
+                Some(crate::ir::operator::Default::Value(v)) => Some(v.clone()),
+                _ => None,
+            })
+            .collect();
+        let Some(attrs) = attrs else { return out };
+        for shape in shapes {
+            for dtype in [DType::F32, DType::F64] {
+                let Ok(shape) = Shape::new(shape.to_vec()) else { continue };
+                let ty = TensorType::new(dtype, shape, Placement::Host);
+                let operands = vec![ty; self.signature.operand_count()];
+                let types: Vec<&TensorType> = operands.iter().collect();
+                if self.infer(Call { operands: &types, attrs: &attrs }).is_ok() {
+                    out.push((operands, attrs.clone()));
+                }
+            }
+        }
+        out
+    }
+}

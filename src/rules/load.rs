@@ -1,0 +1,354 @@
+//! From profiles and paths to a [`RuleSet`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use super::RuleSet;
+use super::compile::{Defs, compile_def, compile_rewrite, compile_vjp};
+use super::composite::Composite;
+use super::rule::Vjp;
+use super::scope::Library;
+use super::typecheck;
+use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
+use crate::ir::{OpId, Operator, Registry};
+use crate::syntax::ast::{DefItem, Expr, ExprKind, Item, Line, RewriteItem, VjpItem};
+use crate::syntax::parse_rules;
+
+/// Which embedded files are loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// The restricted pass of the specification: the VJPs of `rules/phase1.rules` and no other, with the rewrites.
+    Phase1,
+    /// Everything.
+    #[default]
+    Default,
+}
+
+/// Which rules a compilation uses.
+#[derive(Clone, Debug, Default)]
+pub struct RuleOptions {
+    pub profile: Profile,
+    /// Start empty instead of with the profile.
+    pub no_default_rules: bool,
+    /// Files, or directories of `.rules` files, added to the profile.
+    pub files: Vec<PathBuf>,
+}
+
+/// An embedded rule file. `derivatives` tells that it has VJPs beyond the restricted pass.
+struct Embedded {
+    name: &'static str,
+    text: &'static str,
+    derivatives: bool,
+}
+
+const EMBEDDED: &[Embedded] = &[
+    Embedded { name: "rules/phase1.rules", text: include_str!("../../rules/phase1.rules"), derivatives: false },
+    Embedded {
+        name: "rules/elementwise.rules",
+        text: include_str!("../../rules/elementwise.rules"),
+        derivatives: true,
+    },
+    Embedded { name: "rules/reductions.rules", text: include_str!("../../rules/reductions.rules"), derivatives: true },
+    Embedded { name: "rules/indexing.rules", text: include_str!("../../rules/indexing.rules"), derivatives: true },
+    Embedded { name: "rules/algebra.rules", text: include_str!("../../rules/algebra.rules"), derivatives: false },
+    Embedded { name: "rules/movement.rules", text: include_str!("../../rules/movement.rules"), derivatives: false },
+    Embedded { name: "rules/softmax.rules", text: include_str!("../../rules/softmax.rules"), derivatives: false },
+];
+
+/// Loads, compiles and checks the rules of `options`. `None` if there were errors, which are in the bag with
+/// their places.
+pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostics) -> Option<RuleSet> {
+    let mut files = Files { sources, bag, seen: BTreeSet::new(), items: Vec::new() };
+    if !options.no_default_rules {
+        for file in EMBEDDED {
+            if options.profile == Profile::Default || !file.derivatives {
+                files.parse(file.name, file.text, None);
+            }
+        }
+    }
+    for path in &options.files {
+        files.path(path, None);
+    }
+    let items = files.items;
+    if bag.has_errors() {
+        return None;
+    }
+    let rules = assemble(&items, sources, bag);
+    if bag.has_errors() { None } else { rules }
+}
+
+/// Reading and parsing, each file once.
+struct Files<'a> {
+    sources: &'a mut SourceMap,
+    bag: &'a mut Diagnostics,
+    seen: BTreeSet<PathBuf>,
+    items: Vec<Item>,
+}
+
+impl Files<'_> {
+    fn path(&mut self, path: &Path, imported: Option<Span>) {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(path).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+            match entries {
+                Ok(entries) => {
+                    let mut files: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).collect();
+                    files.retain(|p| p.extension().is_some_and(|e| e == "rules"));
+                    files.sort();
+                    for file in files {
+                        self.path(&file, imported);
+                    }
+                }
+                Err(error) => self.unreadable(path, &error, imported),
+            }
+            return;
+        }
+        let identity = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if !self.seen.insert(identity) {
+            return;
+        }
+        match std::fs::read(path).and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other)) {
+            Ok(text) => self.parse(&path.display().to_string(), &text, path.parent()),
+            Err(error) => self.unreadable(path, &error, imported),
+        }
+    }
+
+    fn unreadable(&mut self, path: &Path, error: &std::io::Error, imported: Option<Span>) {
+        let message = format!("cannot read the rule file `{}`: {error}", path.display());
+        let diagnostic = Diagnostic::error("E0701", message).help("check the path and its permissions");
+        self.bag.push(match imported {
+            Some(span) => diagnostic.at(span, "imported here"),
+            None => diagnostic,
+        });
+    }
+
+    /// Parses a text and follows its imports, relative to `directory`; embedded files import embedded ones.
+    fn parse(&mut self, name: &str, text: &str, directory: Option<&Path>) {
+        let file = self.sources.add(name, text);
+        let parsed = parse_rules(self.sources, file, self.bag);
+        for item in parsed.items {
+            match item {
+                Item::Import { path, span } => match directory {
+                    Some(directory) => {
+                        let relative = Path::new(&*path);
+                        if relative.components().any(|c| matches!(c, Component::Prefix(_))) {
+                            continue;
+                        }
+                        self.path(&directory.join(relative), Some(span));
+                    }
+                    None => self.bag.push(
+                        Diagnostic::error("E0415", "an embedded rule file cannot import")
+                            .at(span, "all embedded files of a profile are loaded anyway"),
+                    ),
+                },
+                item => self.items.push(item),
+            }
+        }
+    }
+}
+
+/// Compiles all items against one registry.
+fn assemble(items: &[Item], sources: &SourceMap, bag: &mut Diagnostics) -> Option<RuleSet> {
+    let builtin = Registry::builtin();
+    let defs = unique_defs(items, &builtin, bag);
+    let order = definition_order(&defs, bag)?;
+
+    // First pass over the definitions: their signatures, to make operators of those that have a VJP.
+    let mut drafts: Defs = BTreeMap::new();
+    for item in &order {
+        let mut scratch = Diagnostics::new();
+        let library = Library { registry: &builtin, defs: &drafts };
+        if let Some(def) = compile_def(item, &library, sources, &mut scratch) {
+            drafts.insert(item.name.name.clone(), Arc::new(def));
+        }
+    }
+    let with_vjp: BTreeSet<&str> = items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Vjp(vjp) => Some(&*vjp.op.name),
+            _ => None,
+        })
+        .collect();
+    let mut composites: Vec<Arc<Composite>> = Vec::new();
+    for (name, draft) in &drafts {
+        if with_vjp.contains(&**name) {
+            composites.push(Arc::new(Composite::new(name, &draft.head.doc, draft.signature.clone())));
+        }
+    }
+    let operators = composites.iter().map(|c| c.clone() as Arc<dyn Operator>).collect();
+    let registry = Arc::new(builtin.extended(operators));
+
+    // Second pass: bodies, in which those operators are calls.
+    let mut compiled: Defs = BTreeMap::new();
+    for item in &order {
+        let library = Library { registry: &registry, defs: &compiled };
+        if let Some(def) = compile_def(item, &library, sources, bag) {
+            let def = Arc::new(def);
+            if let Some(composite) = composites.iter().find(|c| c.name() == &*item.name.name) {
+                composite.complete(def.clone(), &registry);
+            }
+            compiled.insert(item.name.name.clone(), def);
+        }
+    }
+    let library = Library { registry: &registry, defs: &compiled };
+    let mut rules =
+        RuleSet { registry: registry.clone(), vjps: BTreeMap::new(), rewrites: Vec::new(), defs: BTreeMap::new() };
+    for item in unique_vjps(items, bag) {
+        if let Some(vjp) = compile_vjp(item, &library, sources, bag) {
+            typecheck::vjp(&vjp, &registry, bag);
+            rules.vjps.entry(vjp.op).or_default().push(Arc::new(vjp));
+        }
+    }
+    for list in rules.vjps.values_mut() {
+        list.sort_by(|a: &Arc<Vjp>, b| a.alternative.cmp(&b.alternative));
+    }
+    for item in unique_rewrites(items, bag) {
+        for rewrite in compile_rewrite(item, &library, sources, bag) {
+            typecheck::rewrite(&rewrite, &registry, bag);
+            rules.rewrites.push(Arc::new(rewrite));
+        }
+    }
+    rules.rewrites.sort_by(|a, b| a.head.rule.cmp(&b.head.rule));
+    orphans(&rules.vjps, bag);
+    rules.defs = compiled;
+    Some(rules)
+}
+
+/// An alternative without a primary VJP would never be used.
+fn orphans(vjps: &BTreeMap<OpId, Vec<Arc<Vjp>>>, bag: &mut Diagnostics) {
+    for list in vjps.values() {
+        if let Some(first) = list.first().filter(|v| v.alternative.is_some()) {
+            bag.push(
+                Diagnostic::error(
+                    "E0412",
+                    format!("`{}` is an alternative to a VJP that does not exist", first.head.rule.name),
+                )
+                .at(first.head.span, "no primary `vjp` for this operator")
+                .help("leave out `as NAME`"),
+            );
+        }
+    }
+}
+
+fn unique_defs<'i>(items: &'i [Item], builtin: &Registry, bag: &mut Diagnostics) -> BTreeMap<&'i str, &'i DefItem> {
+    let mut defs: BTreeMap<&str, &DefItem> = BTreeMap::new();
+    for item in items {
+        let Item::Def(def) = item else { continue };
+        let name = &*def.name.name;
+        if builtin.id(name).is_some() {
+            bag.push(
+                Diagnostic::error("E0406", format!("`{name}` is an operator already"))
+                    .at(def.name.span, "this name is taken")
+                    .help("choose another name for the composite"),
+            );
+        } else if let Some(first) = defs.get(name) {
+            bag.push(duplicate(&format!("`def {name}`"), def.name.span, first.name.span, "remove one of them"));
+        } else {
+            defs.insert(name, def);
+        }
+    }
+    defs
+}
+
+/// One primary VJP per operator, and one alternative per name; `override` replaces.
+fn unique_vjps<'i>(items: &'i [Item], bag: &mut Diagnostics) -> Vec<&'i VjpItem> {
+    let mut table: BTreeMap<(&str, Option<&str>, bool), &VjpItem> = BTreeMap::new();
+    for item in items {
+        let Item::Vjp(vjp) = item else { continue };
+        let key = (&*vjp.op.name, vjp.alternative.as_ref().map(|a| &*a.name), vjp.is_override);
+        match table.get(&key) {
+            Some(first) => {
+                let help = if vjp.is_override {
+                    "keep one of the overrides".to_owned()
+                } else {
+                    format!(
+                        "write `override vjp {0}` to replace it, or `vjp {0} as NAME` to add an alternative",
+                        vjp.op.name
+                    )
+                };
+                bag.push(duplicate(&format!("the VJP of `{}`", vjp.op.name), vjp.op.span, first.op.span, &help));
+            }
+            None => {
+                table.insert(key, vjp);
+            }
+        }
+    }
+    let replaced: BTreeSet<(&str, Option<&str>)> = table.keys().filter(|k| k.2).map(|k| (k.0, k.1)).collect();
+    table.into_iter().filter(|(k, _)| k.2 || !replaced.contains(&(k.0, k.1))).map(|(_, v)| v).collect()
+}
+
+fn unique_rewrites<'i>(items: &'i [Item], bag: &mut Diagnostics) -> Vec<&'i RewriteItem> {
+    let mut table: BTreeMap<&str, &RewriteItem> = BTreeMap::new();
+    for item in items {
+        let Item::Rewrite(rewrite) = item else { continue };
+        let name = &*rewrite.name.name;
+        match table.get(name) {
+            Some(first) => bag.push(duplicate(
+                &format!("a rewrite named `{name}`"),
+                rewrite.name.span,
+                first.name.span,
+                "give it another name",
+            )),
+            None => {
+                table.insert(name, rewrite);
+            }
+        }
+    }
+    table.into_values().collect()
+}
+
+fn duplicate(what: &str, second: Span, first: Span, help: &str) -> Diagnostic {
+    Diagnostic::error("E0406", format!("{what} stands twice"))
+        .at(second, "again here")
+        .also(first, "first here")
+        .help(help)
+}
+
+/// Definitions before their users; a definition that reaches itself is an error.
+fn definition_order<'i>(defs: &BTreeMap<&'i str, &'i DefItem>, bag: &mut Diagnostics) -> Option<Vec<&'i DefItem>> {
+    let mut uses: BTreeMap<&str, BTreeSet<&'i str>> = BTreeMap::new();
+    for (name, def) in defs {
+        let mut called = BTreeSet::new();
+        for line in &def.lines {
+            if let Line::Bind { value, .. } = line {
+                calls(value, &mut called);
+            }
+        }
+        calls(&def.result, &mut called);
+        called.retain(|c| defs.contains_key(c));
+        uses.insert(name, called);
+    }
+    let mut order: Vec<&DefItem> = Vec::new();
+    let mut placed: BTreeSet<&str> = BTreeSet::new();
+    while order.len() < defs.len() {
+        let ready: Vec<&'i str> = defs
+            .keys()
+            .copied()
+            .filter(|n| !placed.contains(n) && uses[n].iter().all(|u| placed.contains(u)))
+            .collect();
+        if ready.is_empty() {
+            for (name, def) in defs.iter().filter(|(n, _)| !placed.contains(**n)) {
+                bag.push(
+                    Diagnostic::error("E0416", format!("`def {name}` is defined through itself"))
+                        .at(def.name.span, "part of a circle of definitions")
+                        .help("a composite must come down to operators"),
+                );
+            }
+            return None;
+        }
+        for name in ready {
+            placed.insert(name);
+            order.push(defs[name]);
+        }
+    }
+    Some(order)
+}
+
+/// The names that an expression calls.
+fn calls<'e>(expr: &'e Expr, out: &mut BTreeSet<&'e str>) {
+    super::compile::walk(expr, &mut |e: &'e Expr| {
+        if let ExprKind::Call { callee, .. } = &e.kind {
+            out.insert(&callee.name);
+        }
+    });
+}

@@ -1,0 +1,143 @@
+//! Compiled rules.
+
+use std::sync::Arc;
+
+use super::term::{AttrTerm, Local, Term, VarId};
+use crate::diagnostics::Span;
+use crate::ir::{AttrKind, AttrValue, OpId, RuleRef, Signature};
+
+/// What a metavariable stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VarKind {
+    Tensor,
+    /// The kind is known where the variable stands for an attribute of an operator.
+    Attr(Option<AttrKind>),
+}
+
+/// A metavariable of a rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Var {
+    pub name: String,
+    pub kind: VarKind,
+}
+
+/// The parts that every rule has.
+#[derive(Clone, Debug)]
+pub struct RuleHead {
+    /// Name and file:line, as everything the rule makes carries them.
+    pub rule: RuleRef,
+    pub doc: String,
+    pub span: Span,
+    pub vars: Vec<Var>,
+    pub locals: Vec<Local>,
+    /// `where` lines: the rule applies only if all are true.
+    pub conditions: Vec<AttrTerm>,
+    /// `domain` lines: facts about values that must be proved.
+    pub domain: Vec<DomainFact>,
+}
+
+/// `x >= 0` and its like: every element of a tensor compares so with a number. NaN elements are outside the claim.
+#[derive(Clone, Debug)]
+pub struct DomainFact {
+    pub tensor: VarId,
+    pub compare: DomainCompare,
+    pub bound: AttrTerm,
+    pub span: Span,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DomainCompare {
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+/// The VJP of one operator.
+#[derive(Clone, Debug)]
+pub struct Vjp {
+    pub head: RuleHead,
+    pub op: OpId,
+    /// `as NAME`
+    pub alternative: Option<String>,
+    /// The metavariable of each operand.
+    pub operands: Vec<VarId>,
+    /// What the premise says of each attribute.
+    pub attrs: Vec<AttrPattern>,
+    /// The primal result.
+    pub primal: VarId,
+    /// The incoming cotangent.
+    pub cotangent: VarId,
+    /// One per operand.
+    pub conclusions: Vec<Conclusion>,
+    /// Stated as written; verified by the rule checker.
+    pub kinks: usize,
+}
+
+/// What a VJP says of one operand.
+#[derive(Clone, Debug)]
+pub enum Conclusion {
+    /// `none`: no cotangent flows to it.
+    NoCotangent(Span),
+    Cotangent(Term),
+}
+
+/// The promise of a rewrite (DESIGN §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RewriteClass {
+    /// Equal on every float.
+    Exact,
+    /// Equal over the reals, finite stays finite, no accuracy lost.
+    Real,
+}
+
+/// A directed rewrite. `a <=> b` compiles to two.
+#[derive(Clone, Debug)]
+pub struct Rewrite {
+    pub head: RuleHead,
+    pub class: RewriteClass,
+    pub left: Pattern,
+    pub right: Term,
+}
+
+/// A left side.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pattern {
+    Var(VarId),
+    Op { op: OpId, operands: Vec<Pattern>, attrs: Vec<AttrPattern> },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttrPattern {
+    Var(VarId),
+    Const(AttrValue),
+}
+
+impl Pattern {
+    /// Levels of operators.
+    pub fn depth(&self) -> usize {
+        match self {
+            Pattern::Var(_) => 0,
+            Pattern::Op { operands, .. } => 1 + operands.iter().map(Pattern::depth).max().unwrap_or(0),
+        }
+    }
+
+    /// The operator at the root; `None` for a bare variable, which the compiler refuses as a left side.
+    pub fn root(&self) -> Option<OpId> {
+        match self {
+            Pattern::Var(_) => None,
+            Pattern::Op { op, .. } => Some(*op),
+        }
+    }
+}
+
+/// A composite operator.
+#[derive(Clone, Debug)]
+pub struct Def {
+    pub head: RuleHead,
+    pub name: Arc<str>,
+    pub signature: Signature,
+    /// The metavariable of each parameter, in order.
+    pub params: Vec<VarId>,
+    pub result: Term,
+}

@@ -1,0 +1,620 @@
+//! Compiled expressions of rule files: tensor [`Term`]s and compile-time [`AttrTerm`]s, and how they are instantiated.
+//!
+//! Instantiation is generic over a [`Builder`], so that one term can be built into the typed graph (a `def` called
+//! by a program), onto the differentiation tape, into the e-graph, or into types alone (the static check of rules).
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::rule::{Def, VarKind};
+use crate::diagnostics::Span;
+use crate::ir::{AttrKind, AttrValue, DType, OpId, TensorType, TypeError, TypeErrorKind, Where};
+
+/// A metavariable of one rule. The same number is its variable in the e-graph pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VarId(pub u32);
+
+/// A local definition of one rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocalId(pub u32);
+
+/// An expression whose value is a tensor.
+#[derive(Clone, Debug)]
+pub struct Term {
+    pub kind: TermKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub enum TermKind {
+    Var(VarId),
+    Local(LocalId),
+    Op {
+        op: OpId,
+        operands: Vec<Term>,
+        attrs: Vec<AttrArg>,
+    },
+    /// A call of a `def`, which expands when it is built.
+    Composite {
+        def: Arc<Def>,
+        operands: Vec<Term>,
+        attrs: Vec<AttrArg>,
+    },
+    /// A number in tensor position: a splat of the other operand's type, or of the expected type.
+    Literal(AttrTerm),
+    /// Chosen when the rule fires.
+    If(Box<AttrTerm>, Box<Term>, Box<Term>),
+}
+
+/// An attribute argument of an operator in a term.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttrArg {
+    Given(AttrTerm),
+    /// All axes of operand 0: a default that depends on the operand.
+    AllAxes,
+}
+
+/// An expression of the attribute language.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttrTerm {
+    pub kind: AttrTermKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttrTermKind {
+    Const(AttrValue),
+    Var(VarId),
+    Local(LocalId),
+    /// The variable of an enclosing comprehension, counted from the innermost.
+    Element(usize),
+    /// `[a, b]`
+    List(Vec<AttrTerm>),
+    Comprehension {
+        element: Box<AttrTerm>,
+        list: Box<AttrTerm>,
+        condition: Option<Box<AttrTerm>>,
+    },
+    Neg(Box<AttrTerm>),
+    Not(Box<AttrTerm>),
+    Binary(AttrBinary, Box<AttrTerm>, Box<AttrTerm>),
+    If(Box<AttrTerm>, Box<AttrTerm>, Box<AttrTerm>),
+    Index(Box<AttrTerm>, Box<AttrTerm>),
+    /// A property of a tensor's type.
+    Of(TypeProperty, Tensor),
+    /// A property of a type that is an attribute itself.
+    OfType(TypeProperty, Box<AttrTerm>),
+    /// `dim(x, axis)`
+    Dim(Tensor, Box<AttrTerm>),
+    Call(AttrFunction, Vec<AttrTerm>),
+}
+
+/// What stands in `shape(x)` and its like: a name, since only its type is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tensor {
+    Var(VarId),
+    Local(LocalId),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypeProperty {
+    Shape,
+    Type,
+    DType,
+    Rank,
+}
+
+impl TypeProperty {
+    fn of(self, ty: TensorType) -> AttrValue {
+        match self {
+            TypeProperty::Shape => AttrValue::Ints(ty.shape.iter().map(|d| *d as i64).collect()),
+            TypeProperty::Type => AttrValue::Type(ty),
+            TypeProperty::DType => AttrValue::DType(ty.dtype),
+            TypeProperty::Rank => AttrValue::Int(ty.rank() as i64),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttrBinary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Concat,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    And,
+    Or,
+}
+
+/// The functions of the attribute language. Their names are reserved in rule files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttrFunction {
+    /// `range(n)`: [0, 1, .., n-1]
+    Range,
+    /// `prod(list)`
+    Prod,
+    /// `len(list)`
+    Len,
+    /// `count(shape, axes)`: the product of the dimensions at `axes`
+    Count,
+    /// `ones_at(shape, axes)`: the shape with 1 at `axes`
+    OnesAt,
+    /// `without(shape, axes)`: the shape without the dimensions at `axes`
+    Without,
+    /// `expanded(from, to)`: the axes of `to` that broadcasting `from` added or stretched
+    Expanded,
+    /// `others(axes, rank)`: the axes not in `axes`
+    Others,
+    /// `invert(perm)`
+    Invert,
+    /// `swap_last(rank)`: the permutation that swaps the last two axes
+    SwapLast,
+    /// `with_shape(type, shape)`: the type with another shape
+    WithShape,
+    /// `with_dtype(type, dtype)`: the type with another dtype
+    WithDType,
+    /// `is_float(type)`, `is_float(dtype)`
+    IsFloat,
+    /// `abs(number)`
+    Abs,
+}
+
+impl AttrFunction {
+    pub const ALL: [(&'static str, AttrFunction, usize); 14] = [
+        ("range", AttrFunction::Range, 1),
+        ("prod", AttrFunction::Prod, 1),
+        ("len", AttrFunction::Len, 1),
+        ("count", AttrFunction::Count, 2),
+        ("ones_at", AttrFunction::OnesAt, 2),
+        ("without", AttrFunction::Without, 2),
+        ("expanded", AttrFunction::Expanded, 2),
+        ("others", AttrFunction::Others, 2),
+        ("invert", AttrFunction::Invert, 1),
+        ("swap_last", AttrFunction::SwapLast, 1),
+        ("with_shape", AttrFunction::WithShape, 2),
+        ("with_dtype", AttrFunction::WithDType, 2),
+        ("is_float", AttrFunction::IsFloat, 1),
+        ("abs", AttrFunction::Abs, 1),
+    ];
+
+    /// The function and its number of arguments.
+    pub fn from_name(name: &str) -> Option<(AttrFunction, usize)> {
+        Self::ALL.into_iter().find(|(n, _, _)| *n == name).map(|(_, f, arity)| (f, arity))
+    }
+}
+
+/// A local definition.
+#[derive(Clone, Debug)]
+pub struct Local {
+    pub name: String,
+    pub value: LocalValue,
+}
+
+#[derive(Clone, Debug)]
+pub enum LocalValue {
+    Tensor(Term),
+    Attr(AttrTerm),
+}
+
+/// Where terms are built.
+pub trait Builder {
+    type Value: Copy;
+
+    fn ty(&self, value: Self::Value) -> TensorType;
+
+    /// Types and adds an operator call.
+    ///
+    /// # Errors
+    /// The violated premise of the operator's typing rule.
+    fn op(&mut self, op: OpId, operands: &[Self::Value], attrs: Vec<AttrValue>) -> Result<Self::Value, TypeError>;
+
+    /// A constant tensor.
+    ///
+    /// # Errors
+    /// The value does not fit the dtype.
+    fn splat(&mut self, value: f64, ty: TensorType) -> Result<Self::Value, TypeError>;
+
+    /// Would the call be well-typed? (Used to find the type of a literal among candidates.)
+    fn accepts(&self, op: OpId, operands: &[&TensorType], attrs: &[AttrValue]) -> bool;
+}
+
+/// Why a term could not be instantiated, with the place in the rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{cause}")]
+pub struct TermError {
+    pub span: Span,
+    pub cause: TermErrorCause,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TermErrorCause {
+    #[error(transparent)]
+    Type(#[from] TypeError),
+    #[error("{0}")]
+    Attr(String),
+}
+
+/// The values of a rule's metavariables, and of its locals once they were needed.
+#[derive(Clone, Debug)]
+pub struct Bindings<'r, V> {
+    pub tensors: Vec<Option<V>>,
+    pub attrs: Vec<Option<AttrValue>>,
+    locals: &'r [Local],
+    built: Vec<Option<Built<V>>>,
+    elements: Vec<AttrValue>,
+    /// Type of a literal that stands alone: that of the rule's left side.
+    pub expected: Option<TensorType>,
+}
+
+/// An operand that was built, or a number that still needs a type.
+enum Operand<V> {
+    Tensor(V),
+    Number(f64),
+}
+
+#[derive(Clone, Debug)]
+enum Built<V> {
+    Tensor(V),
+    Attr(AttrValue),
+}
+
+impl<'r, V: Copy> Bindings<'r, V> {
+    /// Nothing bound yet, of `vars` metavariables.
+    pub fn new(vars: usize, locals: &'r [Local]) -> Self {
+        Self {
+            tensors: vec![None; vars],
+            attrs: vec![None; vars],
+            locals,
+            built: (0..locals.len()).map(|_| None).collect(),
+            elements: Vec::new(),
+            expected: None,
+        }
+    }
+
+    pub fn bind_tensor(&mut self, var: VarId, value: V) {
+        self.tensors[var.0 as usize] = Some(value);
+    }
+
+    pub fn bind_attr(&mut self, var: VarId, value: AttrValue) {
+        self.attrs[var.0 as usize] = Some(value);
+    }
+
+    /// Builds a term; shared locals are built once.
+    ///
+    /// # Errors
+    /// The first call in it that is not well-typed or the first attribute that cannot be computed.
+    pub fn build<B: Builder<Value = V>>(&mut self, term: &Term, builder: &mut B) -> Result<V, TermError> {
+        match &term.kind {
+            TermKind::Var(v) => self.tensors[v.0 as usize].ok_or_else(|| unbound(term.span)),
+            TermKind::Local(l) => self.local_tensor(*l, term.span, builder),
+            TermKind::If(c, a, b) => {
+                let arm = if self.condition(c, builder)? { a } else { b };
+                self.build(arm, builder)
+            }
+            TermKind::Literal(value) => {
+                let number = self.number(value, builder)?;
+                let Some(ty) = self.expected.clone() else {
+                    return Err(attr_error(
+                        term.span,
+                        "a number alone has no type here: write `splat(number, type(x))`".into(),
+                    ));
+                };
+                builder.splat(number, ty).map_err(|e| type_error(term.span, e))
+            }
+            TermKind::Op { op, operands, attrs } => {
+                let (values, attrs) = self.arguments(operands, attrs, builder)?;
+                let values = self
+                    .with_literals(term.span, values, builder, |builder, types| builder.accepts(*op, types, &attrs))?;
+                builder.op(*op, &values, attrs).map_err(|e| type_error(term.span, e))
+            }
+            TermKind::Composite { def, operands, attrs } => {
+                let (values, attrs) = self.arguments(operands, attrs, builder)?;
+                let values = self.with_literals(term.span, values, builder, |_, _| true)?;
+                expand(def, &values, &attrs, builder).map_err(|e| TermError { span: term.span, ..e })
+            }
+        }
+    }
+
+    /// Builds the arguments of a call; numbers among the operands stay numbers.
+    fn arguments<B: Builder<Value = V>>(
+        &mut self,
+        operands: &[Term],
+        attrs: &[AttrArg],
+        builder: &mut B,
+    ) -> Result<(Vec<Operand<V>>, Vec<AttrValue>), TermError> {
+        let mut values = Vec::with_capacity(operands.len());
+        for operand in operands {
+            values.push(match &operand.kind {
+                TermKind::Literal(number) => Operand::Number(self.number(number, builder)?),
+                _ => Operand::Tensor(self.build(operand, builder)?),
+            });
+        }
+        let rank = match values.first() {
+            Some(Operand::Tensor(v)) => builder.ty(*v).rank(),
+            _ => 0,
+        };
+        let mut attr_values = Vec::with_capacity(attrs.len());
+        for attr in attrs {
+            attr_values.push(match attr {
+                AttrArg::Given(a) => self.attr(a, builder)?,
+                AttrArg::AllAxes => AttrValue::Ints((0..rank as i64).collect()),
+            });
+        }
+        Ok((values, attr_values))
+    }
+
+    /// Gives numbers among the operands a type: that of another operand, the last first, or of the rule's left
+    /// side, whichever first makes the call well-typed. A number is never a Bool.
+    fn with_literals<B: Builder<Value = V>>(
+        &self,
+        span: Span,
+        operands: Vec<Operand<V>>,
+        builder: &mut B,
+        accepts: impl Fn(&B, &[&TensorType]) -> bool,
+    ) -> Result<Vec<V>, TermError> {
+        let known: Vec<Option<TensorType>> = operands
+            .iter()
+            .map(|o| match o {
+                Operand::Tensor(v) => Some(builder.ty(*v)),
+                Operand::Number(_) => None,
+            })
+            .collect();
+        let mut literal: Option<&TensorType> = None;
+        if known.iter().any(Option::is_none) {
+            let fits = |ty: &&TensorType| {
+                let types: Vec<&TensorType> = known.iter().map(|k| k.as_ref().unwrap_or(ty)).collect();
+                ty.dtype != DType::Bool && accepts(builder, &types)
+            };
+            literal = known.iter().rev().flatten().chain(&self.expected).find(fits);
+            if literal.is_none() {
+                return Err(attr_error(span, "no type fits the number here: write `splat(number, type(x))`".into()));
+            }
+        }
+        let mut values = Vec::with_capacity(operands.len());
+        for operand in operands {
+            values.push(match (operand, literal) {
+                (Operand::Tensor(v), _) => v,
+                (Operand::Number(n), Some(ty)) => builder.splat(n, ty.clone()).map_err(|e| type_error(span, e))?,
+                (Operand::Number(_), None) => return Err(unbound(span)),
+            });
+        }
+        Ok(values)
+    }
+
+    fn local_tensor<B: Builder<Value = V>>(
+        &mut self,
+        local: LocalId,
+        span: Span,
+        builder: &mut B,
+    ) -> Result<V, TermError> {
+        let index = local.0 as usize;
+        match &self.built[index] {
+            Some(Built::Tensor(v)) => return Ok(*v),
+            Some(Built::Attr(_)) => return Err(unbound(span)),
+            None => {}
+        }
+        let LocalValue::Tensor(term) = &self.locals[index].value else { return Err(unbound(span)) };
+        let value = self.build(term, builder)?;
+        self.built[index] = Some(Built::Tensor(value));
+        Ok(value)
+    }
+
+    fn tensor_type<B: Builder<Value = V>>(
+        &mut self,
+        tensor: Tensor,
+        span: Span,
+        builder: &mut B,
+    ) -> Result<TensorType, TermError> {
+        let value = match tensor {
+            Tensor::Var(v) => self.tensors[v.0 as usize].ok_or_else(|| unbound(span))?,
+            Tensor::Local(l) => self.local_tensor(l, span, builder)?,
+        };
+        Ok(builder.ty(value))
+    }
+
+    /// Computes an attribute.
+    ///
+    /// # Errors
+    /// An operation that has no value: an index outside its list, an overflow, a division by zero, mixed kinds.
+    pub fn attr<B: Builder<Value = V>>(&mut self, term: &AttrTerm, builder: &mut B) -> Result<AttrValue, TermError> {
+        let fail = |message: String| attr_error(term.span, message);
+        match &term.kind {
+            AttrTermKind::Const(v) => Ok(v.clone()),
+            AttrTermKind::Var(v) => self.attrs[v.0 as usize].clone().ok_or_else(|| unbound(term.span)),
+            AttrTermKind::Element(depth) => {
+                let index = self.elements.len().checked_sub(depth + 1).ok_or_else(|| unbound(term.span))?;
+                Ok(self.elements[index].clone())
+            }
+            AttrTermKind::Local(l) => {
+                let index = l.0 as usize;
+                match &self.built[index] {
+                    Some(Built::Attr(v)) => return Ok(v.clone()),
+                    Some(Built::Tensor(_)) => return Err(unbound(term.span)),
+                    None => {}
+                }
+                let LocalValue::Attr(attr) = &self.locals[index].value else { return Err(unbound(term.span)) };
+                let value = self.attr(attr, builder)?;
+                self.built[index] = Some(Built::Attr(value.clone()));
+                Ok(value)
+            }
+            AttrTermKind::List(items) => {
+                let mut list = Vec::with_capacity(items.len());
+                for item in items {
+                    list.push(self.int(item, builder)?);
+                }
+                Ok(AttrValue::Ints(list))
+            }
+            AttrTermKind::Comprehension { element, list, condition } => {
+                let items = self.ints(list, builder)?;
+                let mut out = Vec::new();
+                for item in items {
+                    self.elements.push(AttrValue::Int(item));
+                    let keep = condition.as_ref().map_or(Ok(true), |c| self.condition(c, builder));
+                    let value = keep.and_then(|k| if k { self.int(element, builder).map(Some) } else { Ok(None) });
+                    self.elements.pop();
+                    out.extend(value?);
+                }
+                Ok(AttrValue::Ints(out))
+            }
+            AttrTermKind::Neg(a) => match self.attr(a, builder)? {
+                AttrValue::Int(i) => i.checked_neg().map(AttrValue::Int).ok_or_else(|| fail("overflow".into())),
+                AttrValue::Float(v) => Ok(AttrValue::float(-v.get())),
+                v => Err(fail(format!("`-` of {}", v.describe()))),
+            },
+            AttrTermKind::Not(a) => Ok(AttrValue::Bool(!self.condition(a, builder)?)),
+            AttrTermKind::Binary(AttrBinary::And, a, b) => {
+                Ok(AttrValue::Bool(self.condition(a, builder)? && self.condition(b, builder)?))
+            }
+            AttrTermKind::Binary(AttrBinary::Or, a, b) => {
+                Ok(AttrValue::Bool(self.condition(a, builder)? || self.condition(b, builder)?))
+            }
+            AttrTermKind::Binary(op, a, b) => {
+                let a = self.attr(a, builder)?;
+                let b = self.attr(b, builder)?;
+                super::attributes::binary(*op, a, b).map_err(fail)
+            }
+            AttrTermKind::If(c, a, b) => {
+                let arm = if self.condition(c, builder)? { a } else { b };
+                self.attr(arm, builder)
+            }
+            AttrTermKind::Index(list, index) => {
+                let list = self.ints(list, builder)?;
+                let index = self.int(index, builder)?;
+                usize::try_from(index)
+                    .ok()
+                    .and_then(|i| list.get(i))
+                    .map(|v| AttrValue::Int(*v))
+                    .ok_or_else(|| fail(format!("index {index} is outside a list of {}", list.len())))
+            }
+            AttrTermKind::Of(property, tensor) => Ok(property.of(self.tensor_type(*tensor, term.span, builder)?)),
+            AttrTermKind::OfType(property, ty) => match self.attr(ty, builder)? {
+                AttrValue::Type(ty) => Ok(property.of(ty)),
+                v => Err(fail(format!("expected a tensor type, found {}", v.describe()))),
+            },
+            AttrTermKind::Dim(tensor, axis) => {
+                let ty = self.tensor_type(*tensor, term.span, builder)?;
+                let axis = self.int(axis, builder)?;
+                usize::try_from(axis)
+                    .ok()
+                    .and_then(|a| ty.shape.get(a))
+                    .map(|d| AttrValue::Int(*d as i64))
+                    .ok_or_else(|| fail(format!("axis {axis} is outside a tensor of rank {}", ty.rank())))
+            }
+            AttrTermKind::Call(function, args) => {
+                let mut values = Vec::with_capacity(args.len());
+                for arg in args {
+                    values.push(self.attr(arg, builder)?);
+                }
+                super::attributes::call(*function, &values).map_err(fail)
+            }
+        }
+    }
+
+    /// Computes a condition.
+    ///
+    /// # Errors
+    /// As [`attr`](Self::attr); also if it is not true or false.
+    pub fn condition<B: Builder<Value = V>>(&mut self, term: &AttrTerm, builder: &mut B) -> Result<bool, TermError> {
+        let value = self.attr(term, builder)?;
+        value.as_bool().ok_or_else(|| {
+            attr_error(term.span, format!("a condition must be true or false, not {}", value.describe()))
+        })
+    }
+
+    fn int<B: Builder<Value = V>>(&mut self, term: &AttrTerm, builder: &mut B) -> Result<i64, TermError> {
+        let value = self.attr(term, builder)?;
+        value.as_int().ok_or_else(|| attr_error(term.span, format!("expected an integer, found {}", value.describe())))
+    }
+
+    fn ints<B: Builder<Value = V>>(&mut self, term: &AttrTerm, builder: &mut B) -> Result<Vec<i64>, TermError> {
+        match self.attr(term, builder)? {
+            AttrValue::Ints(v) => Ok(v),
+            v => Err(attr_error(term.span, format!("expected a list of integers, found {}", v.describe()))),
+        }
+    }
+
+    fn number<B: Builder<Value = V>>(&mut self, term: &AttrTerm, builder: &mut B) -> Result<f64, TermError> {
+        let value = self.attr(term, builder)?;
+        value.as_float().ok_or_else(|| attr_error(term.span, format!("expected a number, found {}", value.describe())))
+    }
+}
+
+/// Builds the body of a composite operator. Negative axes count from the end of operand 0, as in programs.
+///
+/// # Errors
+/// The first call in the body that is not well-typed.
+pub fn expand<B: Builder>(
+    def: &Def,
+    operands: &[B::Value],
+    attrs: &[AttrValue],
+    builder: &mut B,
+) -> Result<B::Value, TermError> {
+    let mut bindings = Bindings::new(def.head.vars.len(), &def.head.locals);
+    let rank = operands.first().map_or(0, |v| builder.ty(*v).rank() as i64);
+    let (mut operands, mut attrs) = (operands.iter(), attrs.iter());
+    for var in &def.params {
+        match def.head.vars[var.0 as usize].kind {
+            VarKind::Tensor => bindings.tensors[var.0 as usize] = operands.next().copied(),
+            VarKind::Attr(kind) => {
+                bindings.attrs[var.0 as usize] = attrs.next().map(|value| from_the_end(kind, value, rank));
+            }
+        }
+    }
+    for condition in &def.head.conditions {
+        if !bindings.condition(condition, builder)? {
+            return Err(attr_error(condition.span, format!("`{}` is not defined here", def.name)));
+        }
+    }
+    bindings.build(&def.result, builder)
+}
+
+fn from_the_end(kind: Option<AttrKind>, value: &AttrValue, rank: i64) -> AttrValue {
+    let wrap = |axis: i64| if axis < 0 { axis.saturating_add(rank) } else { axis };
+    match (kind, value) {
+        (Some(AttrKind::Axis), AttrValue::Int(axis)) => AttrValue::Int(wrap(*axis)),
+        (Some(AttrKind::Axes), AttrValue::Int(axis)) => AttrValue::Ints(vec![wrap(*axis)]),
+        (Some(AttrKind::Axes | AttrKind::Permutation), AttrValue::Ints(axes)) => {
+            let mut axes: Vec<i64> = axes.iter().map(|a| wrap(*a)).collect();
+            if kind == Some(AttrKind::Axes) {
+                axes.sort_unstable();
+            }
+            AttrValue::Ints(axes)
+        }
+        _ => value.clone(),
+    }
+}
+
+fn unbound(span: Span) -> TermError {
+    attr_error(span, "this name has no value here".into())
+}
+
+fn attr_error(span: Span, message: String) -> TermError {
+    TermError { span, cause: TermErrorCause::Attr(message) }
+}
+
+fn type_error(span: Span, error: TypeError) -> TermError {
+    TermError { span, cause: error.into() }
+}
+
+impl TermError {
+    /// As a type error of the whole call, for callers that know only those.
+    pub fn into_type_error(self) -> TypeError {
+        match self.cause {
+            TermErrorCause::Type(e) => TypeError { place: Where::Call, ..e },
+            TermErrorCause::Attr(message) => TypeError::new(TypeErrorKind::Attribute, Where::Call, message),
+        }
+    }
+}
+
+impl fmt::Display for VarId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "?{}", self.0)
+    }
+}

@@ -1,0 +1,368 @@
+//! The static check of rules: every conclusion is typed over a family of instances of ranks 0 to 4.
+//!
+//! A rule whose conclusion has the wrong type on any instance is refused at load time, with both types. (The same
+//! comparison is made again whenever a rule fires, since the family is finite.)
+
+use super::builders::TypeBuilder;
+use super::rule::{AttrPattern, Conclusion, Pattern, Rewrite, RuleHead, Vjp};
+use super::term::{Bindings, TermError, VarId};
+use crate::diagnostics::{Diagnostic, Diagnostics, Span};
+use crate::ir::{AttrKind, AttrValue, DType, Placement, Registry, Shape, TensorType};
+
+/// Typing steps that one rewrite may take, and instances after which it counts as checked.
+const STEPS: usize = 60_000;
+const INSTANCES: usize = 12;
+
+/// Checks every conclusion of a VJP over the instances of its operator.
+pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
+    let operator = registry.op(vjp.op);
+    let mut fired = false;
+    for (types, attrs) in operator.instances() {
+        let refs: Vec<&TensorType> = types.iter().collect();
+        let Ok(result) = registry.infer(vjp.op, &refs, &attrs) else { continue };
+        let mut builder = TypeBuilder::new(registry);
+        let mut bindings = Bindings::new(vjp.head.vars.len(), &vjp.head.locals);
+        for (var, ty) in vjp.operands.iter().zip(&types) {
+            bindings.bind_tensor(*var, builder.given(ty.clone()));
+        }
+        if !bind_attrs(&vjp.attrs, &attrs, &mut bindings) {
+            continue;
+        }
+        bindings.bind_tensor(vjp.primal, builder.given(result.clone()));
+        bindings.bind_tensor(vjp.cotangent, builder.given(result.clone()));
+        let described = || describe(&vjp.head, &bindings, &builder);
+        let instance = described();
+        match conditions(&vjp.head, &mut bindings, &mut builder) {
+            Ok(true) => fired = true,
+            Ok(false) => continue,
+            Err(error) => {
+                bag.push(ill_typed(&vjp.head, &error, &instance));
+                return;
+            }
+        }
+        for ((conclusion, ty), name) in vjp.conclusions.iter().zip(&types).zip(operator.signature().operand_names()) {
+            let Conclusion::Cotangent(term) = conclusion else { continue };
+            if !ty.dtype.is_float() {
+                bag.push(
+                    Diagnostic::error(
+                        "E0407",
+                        format!("`{name}` of `{}` is {}: it carries no cotangent", operator.name(), ty.dtype),
+                    )
+                    .at(term.span, "a cotangent for an operand that is not float")
+                    .help(format!("conclude `g_{name} = none`")),
+                );
+                return;
+            }
+            bindings.expected = Some(ty.clone());
+            match bindings.build(term, &mut builder) {
+                Ok(value) => {
+                    let found = super::term::Builder::ty(&builder, value);
+                    if found != *ty {
+                        bag.push(wrong_type(&vjp.head, term.span, ty, &found, &instance));
+                        return;
+                    }
+                }
+                Err(error) => {
+                    bag.push(ill_typed(&vjp.head, &error, &instance));
+                    return;
+                }
+            }
+        }
+    }
+    if !fired {
+        bag.push(
+            Diagnostic::warning(
+                "E0413",
+                format!("`{}` fires on no instance of `{}`", vjp.head.rule.name, operator.name()),
+            )
+            .at(vjp.head.span, "never used"),
+        );
+    }
+}
+
+/// Checks that the right side of a rewrite has the type of its left side wherever the left side matches.
+pub fn rewrite(rewrite: &Rewrite, registry: &Registry, bag: &mut Diagnostics) {
+    let mut search = Search::new(rewrite, registry);
+    search.run();
+    if let Some(diagnostic) = search.failure {
+        bag.push(diagnostic);
+    } else if search.found == 0 {
+        bag.push(
+            Diagnostic::warning("E0413", format!("no instance was found on which `{}` fires", rewrite.head.rule.name))
+                .at(rewrite.head.span, "its types could not be checked ahead; they are whenever it fires"),
+        );
+    }
+}
+
+/// Binds attribute metavariables; false if a fixed attribute differs.
+pub fn bind_attrs<V: Copy>(patterns: &[AttrPattern], values: &[AttrValue], bindings: &mut Bindings<'_, V>) -> bool {
+    patterns.iter().zip(values).all(|(pattern, value)| match pattern {
+        AttrPattern::Const(wanted) => wanted == value,
+        AttrPattern::Var(v) => {
+            bindings.bind_attr(*v, value.clone());
+            true
+        }
+    })
+}
+
+/// Are all `where` lines true?
+pub fn conditions<B: super::term::Builder>(
+    head: &RuleHead,
+    bindings: &mut Bindings<'_, B::Value>,
+    builder: &mut B,
+) -> Result<bool, TermError> {
+    for condition in &head.conditions {
+        if !bindings.condition(condition, builder)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn describe(head: &RuleHead, bindings: &Bindings<'_, usize>, builder: &TypeBuilder<'_>) -> String {
+    let mut parts = Vec::new();
+    for (i, var) in head.vars.iter().enumerate() {
+        if let Some(value) = bindings.tensors[i] {
+            parts.push(format!("{}: {}", var.name, super::term::Builder::ty(builder, value)));
+        } else if let Some(value) = &bindings.attrs[i] {
+            parts.push(format!("{} = {value}", var.name));
+        }
+    }
+    parts.join(", ")
+}
+
+fn ill_typed(head: &RuleHead, error: &TermError, instance: &str) -> Diagnostic {
+    Diagnostic::error("E0407", format!("`{}` is ill-typed: {error}", head.rule.name))
+        .at(error.span, "ill-typed here")
+        .note(format!("for {instance}"))
+        .help("restrict the rule with `where`, or mend this expression")
+}
+
+fn wrong_type(head: &RuleHead, span: Span, wanted: &TensorType, found: &TensorType, instance: &str) -> Diagnostic {
+    Diagnostic::error("E0407", format!("`{}` concludes {found}, but {wanted} is wanted", head.rule.name))
+        .at(span, format!("this is {found}"))
+        .note(format!("for {instance}"))
+        .help("a conclusion has dtype, shape and placement of what it stands for")
+}
+
+/// A backtracking search for instances of a left side.
+struct Search<'r> {
+    rule: &'r Rewrite,
+    registry: &'r Registry,
+    tensors: Vec<Option<TensorType>>,
+    attrs: Vec<Option<AttrValue>>,
+    pool: Vec<TensorType>,
+    steps: usize,
+    found: usize,
+    failure: Option<Diagnostic>,
+}
+
+/// A step of the search: choose a variable, or type an operator from what the stack has.
+enum Step<'r> {
+    Tensor(VarId),
+    Attr(VarId, AttrKind),
+    Apply(&'r Pattern),
+}
+
+impl<'r> Search<'r> {
+    fn new(rule: &'r Rewrite, registry: &'r Registry) -> Self {
+        let vars = rule.head.vars.len();
+        Self {
+            rule,
+            registry,
+            tensors: vec![None; vars],
+            attrs: vec![None; vars],
+            pool: pool(),
+            steps: 0,
+            found: 0,
+            failure: None,
+        }
+    }
+
+    fn run(&mut self) {
+        let mut plan = Vec::new();
+        let rule = self.rule;
+        plan_pattern(&rule.left, self.registry, &mut plan);
+        self.step(&plan, &mut Vec::new());
+    }
+
+    fn done(&self) -> bool {
+        self.steps > STEPS || self.found >= INSTANCES || self.failure.is_some()
+    }
+
+    /// Tries all ways to complete the plan; `stack` has the types of finished sub-patterns.
+    fn step(&mut self, plan: &[Step<'r>], stack: &mut Vec<TensorType>) {
+        self.steps += 1;
+        if self.done() {
+            return;
+        }
+        let Some((first, rest)) = plan.split_first() else {
+            if let Some(ty) = stack.last().cloned() {
+                self.conclude(&ty);
+            }
+            return;
+        };
+        match first {
+            Step::Tensor(v) => {
+                let index = v.0 as usize;
+                if let Some(ty) = self.tensors[index].clone() {
+                    stack.push(ty);
+                    self.step(rest, stack);
+                    stack.pop();
+                    return;
+                }
+                // Types that already occur come first: most operators want equal ones.
+                let bound: Vec<TensorType> = self.tensors.iter().flatten().cloned().collect();
+                let pool: Vec<TensorType> = bound.into_iter().chain(self.pool.iter().cloned()).collect();
+                for ty in pool {
+                    if self.done() {
+                        return;
+                    }
+                    self.tensors[index] = Some(ty.clone());
+                    stack.push(ty);
+                    self.step(rest, stack);
+                    stack.pop();
+                    self.tensors[index] = None;
+                }
+            }
+            Step::Attr(v, kind) => {
+                let index = v.0 as usize;
+                if self.attrs[index].is_some() {
+                    self.step(rest, stack);
+                    return;
+                }
+                for value in attr_pool(*kind, &self.pool) {
+                    if self.done() {
+                        return;
+                    }
+                    self.attrs[index] = Some(value);
+                    self.step(rest, stack);
+                    self.attrs[index] = None;
+                }
+            }
+            Step::Apply(pattern) => {
+                let Pattern::Op { op, operands, attrs } = pattern else { return };
+                let mut values = Vec::with_capacity(attrs.len());
+                for attr in attrs {
+                    match attr {
+                        AttrPattern::Const(v) => values.push(v.clone()),
+                        AttrPattern::Var(v) => match &self.attrs[v.0 as usize] {
+                            Some(value) => values.push(value.clone()),
+                            None => return,
+                        },
+                    }
+                }
+                let from = stack.len() - operands.len();
+                let types: Vec<&TensorType> = stack[from..].iter().collect();
+                let Ok(ty) = self.registry.infer(*op, &types, &values) else { return };
+                let taken = stack.split_off(from);
+                stack.push(ty);
+                self.step(rest, stack);
+                stack.pop();
+                stack.extend(taken);
+            }
+        }
+    }
+
+    /// The left side is well-typed: the right side must have its type.
+    fn conclude(&mut self, left: &TensorType) {
+        let mut builder = TypeBuilder::new(self.registry);
+        let mut bindings = Bindings::new(self.rule.head.vars.len(), &self.rule.head.locals);
+        for (i, ty) in self.tensors.iter().enumerate() {
+            bindings.tensors[i] = ty.as_ref().map(|ty| builder.given(ty.clone()));
+        }
+        bindings.attrs.clone_from(&self.attrs);
+        bindings.expected = Some(left.clone());
+        let head = &self.rule.head;
+        match conditions(head, &mut bindings, &mut builder) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                self.failure = Some(ill_typed(head, &error, &describe(head, &bindings, &builder)));
+                return;
+            }
+        }
+        self.found += 1;
+        let instance = describe(head, &bindings, &builder);
+        self.failure = match bindings.build(&self.rule.right, &mut builder) {
+            Ok(value) => {
+                let found = super::term::Builder::ty(&builder, value);
+                (found != *left).then(|| wrong_type(head, self.rule.right.span, left, &found, &instance))
+            }
+            Err(error) => Some(ill_typed(head, &error, &instance)),
+        };
+    }
+}
+
+/// Operands first, attributes right before the operator that needs them.
+fn plan_pattern<'r>(pattern: &'r Pattern, registry: &Registry, plan: &mut Vec<Step<'r>>) {
+    match pattern {
+        Pattern::Var(v) => plan.push(Step::Tensor(*v)),
+        Pattern::Op { op, operands, attrs } => {
+            for operand in operands {
+                plan_pattern(operand, registry, plan);
+            }
+            for (attr, (_, kind, _)) in attrs.iter().zip(registry.op(*op).signature().attrs()) {
+                if let AttrPattern::Var(v) = attr {
+                    plan.push(Step::Attr(*v, kind));
+                }
+            }
+            plan.push(Step::Apply(pattern));
+        }
+    }
+}
+
+/// Types of ranks 0 to 4, with size-1 dimensions and square matrices.
+fn pool() -> Vec<TensorType> {
+    let shapes: [&[u64]; 14] = [
+        &[2, 3],
+        &[2, 3, 4],
+        &[],
+        &[3],
+        &[2, 1],
+        &[1, 3],
+        &[3, 3],
+        &[2, 3, 1],
+        &[2, 1, 4],
+        &[2, 4],
+        &[3, 4],
+        &[1],
+        &[2, 3, 4, 2],
+        &[2],
+    ];
+    let mut out = Vec::new();
+    for dtype in [DType::F32, DType::I64, DType::Bool, DType::F64] {
+        for shape in shapes {
+            if let Ok(shape) = Shape::new(shape.to_vec()) {
+                out.push(TensorType::new(dtype, shape, Placement::Host));
+            }
+        }
+    }
+    out
+}
+
+fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
+    match kind {
+        AttrKind::Bool => vec![AttrValue::Bool(false), AttrValue::Bool(true)],
+        AttrKind::Int => (0..3).map(AttrValue::Int).collect(),
+        AttrKind::Float => vec![AttrValue::float(2.0), AttrValue::float(1.0)],
+        AttrKind::Axis => (0..4).map(AttrValue::Int).collect(),
+        AttrKind::Axes => {
+            let lists: [&[i64]; 9] = [&[1], &[0], &[2], &[0, 1], &[1, 2], &[0, 2], &[0, 1, 2], &[3], &[]];
+            lists.into_iter().map(|l| AttrValue::Ints(l.to_vec())).collect()
+        }
+        AttrKind::Shape => {
+            let mut shapes: Vec<AttrValue> =
+                types.iter().map(|t| AttrValue::Ints(t.shape.iter().map(|d| *d as i64).collect())).collect();
+            shapes.dedup();
+            shapes.truncate(14);
+            shapes
+        }
+        AttrKind::Permutation => {
+            let lists: [&[i64]; 6] = [&[1, 0], &[0, 2, 1], &[2, 0, 1], &[0, 1], &[0], &[0, 1, 2]];
+            lists.into_iter().map(|l| AttrValue::Ints(l.to_vec())).collect()
+        }
+        AttrKind::DType => DType::ALL.into_iter().map(AttrValue::DType).collect(),
+        AttrKind::Type => types.iter().cloned().map(AttrValue::Type).collect(),
+    }
+}
