@@ -71,6 +71,8 @@ pub enum ExprKind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arg {
     pub name: Option<Ident>,
+    /// `*xs`: all operands of a variadic operator (rules only).
+    pub spread: bool,
     pub value: Expr,
 }
 

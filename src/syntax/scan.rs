@@ -1,0 +1,108 @@
+//! A token scanner: enough to count nesting before pest recurses, to find where to go on behind a syntax error, and
+//! to say what stands at the fault.
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A name or a keyword.
+    Word,
+    Number,
+    /// `".."`
+    Text,
+    /// `(`, `[` or `{`
+    Open(u8),
+    /// `)`, `]` or `}`; holds the opening bracket it matches.
+    Close(u8),
+    /// Three or more minus signs (or `─`).
+    Bar,
+    /// One or more characters of punctuation.
+    Punctuation,
+    /// A character that no token can start with.
+    Stray,
+}
+
+/// A token with its byte range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Token {
+    pub kind: Kind,
+    pub start: usize,
+    pub end: usize,
+}
+
+impl Token {
+    pub fn text<'a>(&self, source: &'a str) -> &'a str {
+        source.get(self.start..self.end).unwrap_or("")
+    }
+}
+
+/// All tokens of `source`, white space and comments skipped. Works on any text.
+pub(super) fn scan(source: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut at = if source.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
+    while let Some(c) = source[at..].chars().next() {
+        let rest = &source[at..];
+        if matches!(c, ' ' | '\t' | '\n' | '\r') {
+            at += 1;
+            continue;
+        }
+        if rest.starts_with("//") {
+            at += rest.find(['\n', '\r']).unwrap_or(rest.len());
+            continue;
+        }
+        let (kind, len) = token(c, rest);
+        tokens.push(Token { kind, start: at, end: at + len });
+        at += len;
+    }
+    tokens
+}
+
+/// Kind and length in bytes of the token that `rest`, which starts with `c`, starts with.
+fn token(c: char, rest: &str) -> (Kind, usize) {
+    let run = |accept: fn(char) -> bool| rest.find(|c| !accept(c)).unwrap_or(rest.len());
+    match c {
+        'a'..='z' | 'A'..='Z' | '_' => (Kind::Word, run(|c| c.is_ascii_alphanumeric() || c == '_')),
+        '0'..='9' => (Kind::Number, run(|c| c.is_ascii_alphanumeric() || c == '_')),
+        '"' => match rest[1..].find(['"', '\n', '\r']) {
+            Some(end) if rest[1 + end..].starts_with('"') => (Kind::Text, end + 2),
+            Some(end) => (Kind::Stray, end + 1),
+            None => (Kind::Stray, rest.len()),
+        },
+        '(' | '[' | '{' => (Kind::Open(c as u8), 1),
+        ')' => (Kind::Close(b'('), 1),
+        ']' => (Kind::Close(b'['), 1),
+        '}' => (Kind::Close(b'{'), 1),
+        '-' if rest.starts_with("---") => (Kind::Bar, run(|c| c == '-')),
+        '─' if rest.starts_with("───") => (Kind::Bar, run(|c| c == '─')),
+        _ => {
+            let long = ["<=>", "=>", "->", "==", "!=", "<=", ">=", "++", "&&", "||"];
+            if let Some(text) = long.into_iter().find(|t| rest.starts_with(t)) {
+                (Kind::Punctuation, text.len())
+            } else if "+-*/%=<>!.,:@".contains(c) {
+                (Kind::Punctuation, 1)
+            } else {
+                (Kind::Stray, c.len_utf8())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_of_any_text() {
+        let text = "\u{FEFF}let é = // ( ünï\r---- \"a(b\" <=>}";
+        let found: Vec<(Kind, &str)> = scan(text).iter().map(|t| (t.kind, t.text(text))).collect();
+        let expected = [
+            (Kind::Word, "let"),
+            (Kind::Stray, "é"),
+            (Kind::Punctuation, "="),
+            (Kind::Bar, "----"),
+            (Kind::Text, "\"a(b\""),
+            (Kind::Punctuation, "<=>"),
+            (Kind::Close(b'{'), "}"),
+        ];
+        assert_eq!(found, expected);
+    }
+}
