@@ -163,6 +163,11 @@ impl Tensor {
         &self.data
     }
 
+    /// For filling in elements of the tensor's own dtype; the length stays.
+    pub(super) fn data_mut(&mut self) -> &mut Data {
+        &mut self.data
+    }
+
     /// The elements, row-major, in the byte order of this machine.
     pub fn as_bytes(&self) -> &[u8] {
         each!(&self.data, v => bytes(v))

@@ -207,7 +207,7 @@ pub fn read_npy(path: &Path) -> Result<Tensor, ArrayError> {
     let mut file = File::open(path).map_err(ArrayErrorCause::Read).map_err(fail)?;
     let metadata = file.metadata().map_err(ArrayErrorCause::Read).map_err(fail)?;
     // A pipe does not say how much will come.
-    let length = metadata.is_file().then(|| metadata.len());
+    let length = metadata.is_file().then_some(metadata.len());
     npy::read(&mut file, length).map_err(fail)
 }
 
