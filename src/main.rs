@@ -1,1 +1,3 @@
+//! The command line of kina-ad.
+
 fn main() {}

@@ -1,1 +1,171 @@
 //! Commands only: no logic that a library user would miss.
+//!
+//! Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 a refused input or a failed check; 2 wrong usage;
+//! 3 a trap at run time; 4 a file that cannot be read or written.
+
+mod emit;
+mod grad;
+mod output;
+mod rules;
+mod run;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::diagnostics::{Diagnostic, Diagnostics};
+use crate::ir::{Graph, Level};
+use crate::rules::{Profile, RuleOptions};
+use crate::{CheckOptions, Refusal, Session};
+
+pub use output::Failure;
+
+/// Reverse-mode AD for Kina programs, by rules that stand in files.
+#[derive(Debug, Parser)]
+#[command(name = "kina-ad", version, about, max_term_width = 100, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a program and print (or write) its results.
+    Run(run::RunArgs),
+    /// Print the graph that a program's gradient is computed by, with the rule behind every node.
+    Grad(grad::GradArgs),
+    /// Print one stage of the compilation.
+    Emit(emit::EmitArgs),
+    /// List or show the loaded rules.
+    Rules(rules::RulesArgs),
+}
+
+/// Which rules are loaded.
+#[derive(Debug, Args)]
+struct RuleArgs {
+    /// Add a rule file, or every .rules file of a directory. May be repeated.
+    #[arg(long, value_name = "FILE|DIR")]
+    rules: Vec<PathBuf>,
+    /// Start from no rules instead of the profile's.
+    #[arg(long)]
+    no_default_rules: bool,
+    /// The rules to start from: `phase1` is the restricted pass of Section 10 and adds no other derivative.
+    #[arg(long, value_enum, default_value_t = ProfileArg::Default)]
+    profile: ProfileArg,
+    /// Seed of generated inputs and sampled checks.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
+    /// Print data and diagnostics as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ProfileArg {
+    Phase1,
+    Default,
+}
+
+impl RuleArgs {
+    fn options(&self) -> RuleOptions {
+        RuleOptions {
+            profile: match self.profile {
+                ProfileArg::Phase1 => Profile::Phase1,
+                ProfileArg::Default => Profile::Default,
+            },
+            no_default_rules: self.no_default_rules,
+            files: self.rules.clone(),
+        }
+    }
+
+    fn session(&self) -> Result<Session, Refusal> {
+        Session::new(&self.options())
+    }
+}
+
+/// A program and how to compile it.
+#[derive(Debug, Args)]
+struct ProgramArgs {
+    /// The program.
+    #[arg(value_name = "FILE.kina")]
+    file: PathBuf,
+    /// 0: no rewrites, the literal lowering; 1: rewrites that are equal on every float; 2: all.
+    #[arg(short = 'O', value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=2))]
+    level: u8,
+    /// Where the cotangent comes from: ones, or an input of that name.
+    #[arg(long, value_enum, default_value_t = CotangentArg::Ones)]
+    cotangent: CotangentArg,
+    #[command(flatten)]
+    rules: RuleArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CotangentArg {
+    Ones,
+    Input,
+}
+
+impl ProgramArgs {
+    fn level(&self) -> Level {
+        match self.level {
+            0 => Level::O0,
+            1 => Level::O1,
+            _ => Level::O2,
+        }
+    }
+
+    /// Loads the rules and checks the program.
+    fn load(&self) -> Result<(Session, Graph), Failure> {
+        let mut session = self.rules.session()?;
+        let name = self.file.display().to_string();
+        let text = std::fs::read(&self.file).map_err(|error| unreadable(&name, &error.to_string()))?;
+        let text = String::from_utf8(text).map_err(|error| {
+            let offset = error.utf8_error().valid_up_to();
+            session.refusal(
+                Diagnostic::error("E0105", format!("`{name}` is not UTF-8 text (byte {offset})"))
+                    .help("programs are UTF-8; convert the file")
+                    .into(),
+            )
+        })?;
+        let options = CheckOptions { cotangent_input: self.cotangent == CotangentArg::Input };
+        let graph = session.check(&name, &text, &options)?;
+        Ok((session, graph))
+    }
+}
+
+/// A refusal for a file that cannot be read.
+fn unreadable(name: &str, error: &str) -> Failure {
+    let diagnostics = Diagnostics::from(
+        Diagnostic::error("E0701", format!("cannot read `{name}`: {error}")).help("check the path and its permissions"),
+    );
+    Failure::Refused(Refusal { diagnostics, sources: crate::diagnostics::SourceMap::new() })
+}
+
+/// Parses the command line and runs the command.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are data, everything else is wrong usage.
+            let code = if error.use_stderr() { 2 } else { 0 };
+            return match error.print() {
+                Ok(()) => ExitCode::from(code),
+                Err(_) => ExitCode::SUCCESS,
+            };
+        }
+    };
+    let json = match &cli.command {
+        Command::Run(args) => args.program.rules.json,
+        Command::Grad(args) => args.program.rules.json,
+        Command::Emit(args) => args.program.rules.json,
+        Command::Rules(args) => args.rules().json,
+    };
+    let result = match cli.command {
+        Command::Run(args) => run::run(&args),
+        Command::Grad(args) => grad::grad(&args),
+        Command::Emit(args) => emit::emit(&args),
+        Command::Rules(args) => rules::rules(&args),
+    };
+    output::finish(result, json)
+}

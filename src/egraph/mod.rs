@@ -23,8 +23,10 @@ pub use differentiate::{Differentiated, Gradient, differentiate};
 pub use optimise::{Budget, Report, Stop};
 pub use result::Extracted;
 
+use std::fmt::Write as _;
+
 use crate::diagnostics::{Diagnostic, Diagnostics};
-use crate::ir::{Graph, Level};
+use crate::ir::{Graph, Level, NodeKind};
 use crate::rules::RuleSet;
 
 /// A program ready to be scheduled.
@@ -35,6 +37,39 @@ pub struct Optimised {
     pub cost: Option<cost::Cost>,
     /// What the saturation did; `None` at -O0.
     pub report: Option<Report>,
+}
+
+impl Optimised {
+    /// Bytes of all values that the graph computes, inputs aside; fusion will keep most of them from existing.
+    pub fn bytes(&self) -> u64 {
+        let computed = self.graph.iter().filter(|(_, n)| n.kind != NodeKind::Input);
+        computed.map(|(_, n)| n.ty.bytes()).fold(0, u64::saturating_add)
+    }
+
+    /// Cost, bytes and what the saturation did, one line each.
+    pub fn summary(&self) -> String {
+        let mut out = String::new();
+        if let Some(cost) = self.cost {
+            let _ = writeln!(out, "cost   {cost}");
+        }
+        let _ = writeln!(out, "bytes  {}", self.bytes());
+        if let Some(report) = &self.report {
+            let end = match report.stop {
+                Stop::Saturated => "saturated",
+                Stop::Nodes => "out of its budget of e-nodes; the result is right, but may not be the cheapest",
+                Stop::Iterations => "out of its budget of iterations; the result is right, but may not be the cheapest",
+                Stop::Applications => {
+                    "out of its budget of applications; the result is right, but may not be the cheapest"
+                }
+            };
+            let _ = writeln!(
+                out,
+                "e-graph  {} e-nodes in {} classes after {} iterations, {end}",
+                report.nodes, report.classes, report.iterations
+            );
+        }
+        out
+    }
 }
 
 /// Rewrites and extracts at a level. At -O0 the graph is that of the tape, literally.

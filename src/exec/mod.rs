@@ -3,6 +3,8 @@
 pub mod arrays;
 pub mod files;
 pub mod generate;
+pub mod inputs;
+pub mod summary;
 mod tensor;
 
 pub use tensor::{Data, Tensor, TensorError};

@@ -90,11 +90,14 @@ pub enum Scalar {
     Compare(CompareFn, Box<Scalar>, Box<Scalar>),
     /// Condition is Bool; both arms have one dtype.
     Select(Box<Scalar>, Box<Scalar>, Box<Scalar>),
+    /// The value converted to another dtype. Bool gives 0 or 1; a number gives Bool by `x != 0` (NaN is true). Floats
+    /// to integers: truncated, saturating, NaN gives 0. I64 to I32: saturating. To floats: rounded once.
+    Cast(Box<Scalar>, DType),
     /// An element of `source` at computed I64 coordinates, which a bounds check has proved in range.
     Gather(Source, Vec<Scalar>),
 }
 
-/// Functions of one float (Neg and Abs also of integers).
+/// Functions of one float (Neg and Abs also of integers, where they wrap around; Not of one Bool).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryFn {
     Neg,
@@ -104,6 +107,8 @@ pub enum UnaryFn {
     Sqrt,
     Rsqrt,
     Tanh,
+    /// Of Bool only.
+    Not,
 }
 
 impl UnaryFn {
@@ -113,7 +118,8 @@ impl UnaryFn {
     }
 }
 
-/// Functions of two operands of one dtype. `Max` and `Min` propagate NaN; -0 < +0 for them.
+/// Functions of two operands of one dtype. `Max` and `Min` propagate NaN; -0 < +0 for them. Integer `Add`, `Sub` and
+/// `Mul` wrap around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryFn {
     Add,
@@ -123,6 +129,10 @@ pub enum BinaryFn {
     Div,
     Max,
     Min,
+    /// Of Bool only.
+    And,
+    /// Of Bool only.
+    Or,
 }
 
 /// Comparisons.
@@ -149,6 +159,15 @@ impl Scalar {
         Scalar::Compare(f, Box::new(a), Box::new(b))
     }
 
+    /// `value` must be exact in an integer or Bool `dtype`.
+    pub fn constant(value: f64, dtype: DType) -> Scalar {
+        Scalar::Constant(value, dtype)
+    }
+
+    pub fn cast(x: Scalar, dtype: DType) -> Scalar {
+        Scalar::Cast(Box::new(x), dtype)
+    }
+
     pub fn select(c: Scalar, a: Scalar, b: Scalar) -> Scalar {
         Scalar::Select(Box::new(c), Box::new(a), Box::new(b))
     }
@@ -162,7 +181,11 @@ pub fn identity(rank: usize) -> Vec<MapDim> {
 impl Read {
     /// Operand `i` read at the iteration's own point.
     pub fn same(operand: usize, rank: usize) -> Read {
-        Read { source: Source::Operand(operand), map: identity(rank) }
+        Read::new(Source::Operand(operand), identity(rank))
+    }
+
+    pub fn new(source: Source, map: Vec<MapDim>) -> Read {
+        Read { source, map }
     }
 }
 

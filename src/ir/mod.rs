@@ -7,8 +7,10 @@ pub mod attr;
 pub mod graph;
 pub mod kernel;
 pub mod level;
+pub mod names;
 pub mod operator;
 pub mod ops;
+pub mod print;
 pub mod types;
 
 pub use array::{Array, Precision, Values};

@@ -11,6 +11,7 @@ mod attributes;
 pub mod builders;
 pub mod compile;
 mod composite;
+pub mod listing;
 pub mod load;
 pub mod rule;
 mod scope;

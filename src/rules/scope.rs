@@ -289,7 +289,7 @@ impl<'a> Scope<'a> {
 
     fn call(&mut self, callee: &Ident, args: &[Arg], span: Span, bag: &mut Diagnostics) -> Option<Compiled> {
         if let Some(property) = type_property(&callee.name) {
-            if let [Arg { name: None, value }] = args
+            if let [Arg { name: None, value, .. }] = args
                 && let ExprKind::Name(name) = &value.kind
                 && let Some(Name::Var(v)) = self.names.get(name)
                 && self.vars[v.0 as usize].kind == VarKind::Attr(Some(AttrKind::Type))

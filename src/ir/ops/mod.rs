@@ -1,4 +1,15 @@
-//! The operators, one file per family.
+//! The operators, one file per family: name, parameters, typing rule, reference semantics and lowering together.
+
+mod binary;
+mod constant;
+mod indexing;
+mod logic;
+mod matmul;
+mod movement;
+mod premises;
+mod reduce;
+mod softmax;
+mod unary;
 
 use std::sync::Arc;
 
@@ -6,5 +17,18 @@ use super::operator::Operator;
 
 /// All operators that Rust knows, in no particular order.
 pub fn all() -> Vec<Arc<dyn Operator>> {
-    Vec::new()
+    [
+        unary::all(),
+        binary::all(),
+        logic::all(),
+        reduce::all(),
+        movement::all(),
+        matmul::all(),
+        softmax::all(),
+        indexing::all(),
+        constant::all(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

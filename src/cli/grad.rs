@@ -1,0 +1,57 @@
+//! `kina-ad grad`
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::output::{say_warnings, write_data};
+use super::{Failure, ProgramArgs};
+use crate::egraph::cost;
+use crate::ir::print::{PrintOptions, Printer};
+
+/// Print the graph that a program's gradient is computed by.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: kina-ad grad examples/storylm0_nll.kina --format dot | dot -Tsvg > nll.svg")]
+pub struct GradArgs {
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Print the cost model after the graph.
+    #[arg(long)]
+    explain_cost: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Dot,
+}
+
+pub fn grad(args: &GradArgs) -> Result<(), Failure> {
+    let (session, graph) = args.program.load()?;
+    say_warnings(&session);
+    let mut program = session.differentiate(&graph)?;
+    let optimised = session.optimise(&mut program, args.program.level())?;
+    let printer = Printer::new(&optimised.graph, &session.rules.registry, &session.sources);
+    let format = if args.program.rules.json { Format::Json } else { args.format };
+    let mut out = match format {
+        Format::Text => {
+            let mut out = printer.text(PrintOptions { origins: true });
+            out.push_str(&optimised.summary());
+            out
+        }
+        Format::Json => {
+            let mut value = printer.json();
+            value["cost"] = json!(optimised.cost);
+            value["bytes"] = json!(optimised.bytes());
+            format!("{value:#}\n")
+        }
+        Format::Dot => printer.dot(),
+    };
+    if args.explain_cost && format == Format::Text {
+        out.push_str("cost model\n");
+        out.push_str(&cost::describe());
+    }
+    write_data(out.as_bytes(), None)
+}

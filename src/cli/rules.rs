@@ -1,0 +1,85 @@
+//! `kina-ad rules`
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::output::{say_warnings, write_data};
+use super::{Failure, RuleArgs};
+use crate::diagnostics::Diagnostic;
+use crate::rules::listing::{Entry, entries};
+
+/// List or show the loaded rules.
+#[derive(Debug, Args)]
+pub struct RulesArgs {
+    #[command(subcommand)]
+    command: RulesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum RulesCommand {
+    /// One line for each rule: its kind, its name, where it stands.
+    #[command(after_help = "Example: kina-ad rules list --profile phase1")]
+    List {
+        #[command(flatten)]
+        rules: RuleArgs,
+    },
+    /// The source of a rule, by the name that `list` prints or by operator.
+    #[command(after_help = "Example: kina-ad rules show log_softmax")]
+    Show {
+        #[arg(value_name = "NAME")]
+        name: String,
+        #[command(flatten)]
+        rules: RuleArgs,
+    },
+}
+
+impl RulesArgs {
+    pub fn rules(&self) -> &RuleArgs {
+        match &self.command {
+            RulesCommand::List { rules } | RulesCommand::Show { rules, .. } => rules,
+        }
+    }
+}
+
+pub fn rules(args: &RulesArgs) -> Result<(), Failure> {
+    let session = args.rules().session()?;
+    say_warnings(&session);
+    let all = entries(&session.rules);
+    let chosen: Vec<&Entry> = match &args.command {
+        RulesCommand::List { .. } => all.iter().collect(),
+        RulesCommand::Show { name, .. } => {
+            let found: Vec<&Entry> = all.iter().filter(|e| e.answers_to(name)).collect();
+            if found.is_empty() {
+                let names: Vec<&str> = all.iter().flat_map(|e| [&*e.rule.name, e.subject()]).collect();
+                return Err(Diagnostic::error("E0402", format!("there is no rule named `{name}`"))
+                    .did_you_mean(name, names)
+                    .help("`kina-ad rules list` prints all names")
+                    .into());
+            }
+            found
+        }
+    };
+    let show = matches!(args.command, RulesCommand::Show { .. });
+    if args.rules().json {
+        let list: Vec<Value> = chosen
+            .iter()
+            .map(|e| {
+                json!({
+                    "kind": e.kind, "name": &*e.rule.name, "location": &*e.rule.location, "doc": e.doc,
+                    "source": session.sources.text(e.span),
+                })
+            })
+            .collect();
+        let text = format!("{:#}\n", json!({ "version": 1, "rules": list }));
+        return write_data(text.as_bytes(), None);
+    }
+    let mut out = String::new();
+    for entry in chosen {
+        if show {
+            out.push_str(&entry.show(&session.sources));
+        } else {
+            out.push_str(&entry.line());
+        }
+    }
+    write_data(out.as_bytes(), None)
+}

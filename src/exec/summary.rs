@@ -1,0 +1,81 @@
+//! Tensors in a line each, for people.
+
+use std::fmt::Write as _;
+
+use super::inputs::{Input, InputSource};
+use super::tensor::{Data, Tensor};
+
+/// Elements shown of a large tensor.
+const SHOWN: usize = 8;
+
+/// `logits   F32 [1, 4, 8]  generated: standard normal, seed 0`.
+pub fn input_line(input: &Input, seed: u64) -> String {
+    let source = match input.source {
+        InputSource::Given => "given".to_owned(),
+        InputSource::GeneratedIndices(bound) => format!("generated: uniform in 0..{bound}, seed {seed}"),
+        InputSource::Generated if input.ty.dtype.is_float() => format!("generated: standard normal, seed {seed}"),
+        InputSource::Generated => format!("generated, seed {seed}"),
+    };
+    format!("{:12} {} {}  {source}\n", input.name, input.ty.dtype, input.ty.shape)
+}
+
+/// Name, type, the first elements, and for large float tensors least, greatest and mean value.
+pub fn result_line(name: &str, tensor: &Tensor) -> String {
+    let mut out = format!("{name:12} {} {}", tensor.dtype(), tensor.shape());
+    let texts = elements(tensor, SHOWN);
+    let more = if tensor.data().len() > SHOWN { ", .." } else { "" };
+    if tensor.shape().rank() == 0 {
+        let _ = write!(out, " = {}", texts.join(""));
+    } else {
+        let _ = write!(out, " = [{}{more}]", texts.join(", "));
+    }
+    if let (false, Some((least, greatest, mean))) = (more.is_empty(), statistics(tensor)) {
+        let _ = write!(out, "  min {} max {} mean {}", number(least), number(greatest), number(mean));
+    }
+    out.push('\n');
+    out
+}
+
+/// Six significant digits, which f32 and f64 runs of any level agree on for well-conditioned programs.
+pub fn number(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let exponent = value.abs().log10().floor();
+    if (-4.0..9.0).contains(&exponent) {
+        let decimals = (5.0 - exponent).clamp(0.0, 9.0) as usize;
+        let text = format!("{value:.decimals$}");
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    } else {
+        format!("{value:.5e}")
+    }
+}
+
+fn elements(tensor: &Tensor, limit: usize) -> Vec<String> {
+    match tensor.data() {
+        Data::Bool(v) => v.iter().take(limit).map(|b| (*b != 0).to_string()).collect(),
+        Data::I32(v) => v.iter().take(limit).map(ToString::to_string).collect(),
+        Data::I64(v) => v.iter().take(limit).map(ToString::to_string).collect(),
+        Data::F32(v) => v.iter().take(limit).map(|x| number(f64::from(*x))).collect(),
+        Data::F64(v) => v.iter().take(limit).map(|x| number(*x)).collect(),
+    }
+}
+
+fn statistics(tensor: &Tensor) -> Option<(f64, f64, f64)> {
+    let fold = |values: &mut dyn Iterator<Item = f64>| {
+        let (mut least, mut greatest, mut sum, mut count) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, 0u64);
+        for v in values {
+            // A NaN anywhere shows in all three.
+            least = if v.is_nan() || least.is_nan() { f64::NAN } else { least.min(v) };
+            greatest = if v.is_nan() || greatest.is_nan() { f64::NAN } else { greatest.max(v) };
+            sum += v;
+            count += 1;
+        }
+        (least, greatest, sum / count as f64)
+    };
+    match tensor.data() {
+        Data::F32(v) => Some(fold(&mut v.iter().map(|x| f64::from(*x)))),
+        Data::F64(v) => Some(fold(&mut v.iter().copied())),
+        _ => None,
+    }
+}

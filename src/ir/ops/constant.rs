@@ -1,0 +1,199 @@
+//! splat, cast and stop_gradient.
+
+use std::sync::Arc;
+
+use super::premises::{Premises, host};
+use crate::ir::array::{Array, Values};
+use crate::ir::attr::{AttrKind, AttrValue};
+use crate::ir::kernel::{Kernel, Loop, Scalar};
+use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError, TypeErrorKind, Where};
+use crate::ir::types::{DType, TensorType};
+
+struct Splat {
+    signature: Signature,
+}
+
+struct Cast {
+    signature: Signature,
+}
+
+struct StopGradient {
+    signature: Signature,
+}
+
+pub(super) fn all() -> Vec<Arc<dyn Operator>> {
+    vec![
+        Arc::new(Splat {
+            signature: Signature::new(Vec::new()).attr("value", AttrKind::Float).attr("type", AttrKind::Type),
+        }),
+        Arc::new(Cast { signature: Signature::operands_only(&["x"]).attr("dtype", AttrKind::DType) }),
+        Arc::new(StopGradient { signature: Signature::operands_only(&["x"]) }),
+    ]
+}
+
+/// Can the dtype hold the value, rounding aside?
+fn holds(dtype: DType, value: f64) -> bool {
+    match dtype {
+        DType::F64 => true,
+        DType::F32 => !value.is_finite() || (value as f32).is_finite(),
+        DType::Bool => value == 0.0 || value == 1.0,
+        // 2^63 itself is out of range, and the greatest f64 below it is exact.
+        DType::I64 => {
+            value.fract() == 0.0 && (-9.223_372_036_854_775_808e18..9.223_372_036_854_775_808e18).contains(&value)
+        }
+        DType::I32 => value.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value),
+    }
+}
+
+impl Operator for Splat {
+    fn name(&self) -> &str {
+        "splat"
+    }
+
+    fn doc(&self) -> &str {
+        "a tensor of one value"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn infer(&self, call: Call<'_>) -> Result<TensorType, TypeError> {
+        let premises = Premises::new(self.name(), &self.signature, call);
+        let (Some(value), Some(ty)) = (call.attrs[0].as_float(), call.attrs[1].as_type()) else {
+            return Err(premises.error(TypeErrorKind::Attribute, Where::Call, "needs a number and a tensor type"));
+        };
+        if !holds(ty.dtype, value) {
+            return Err(premises
+                .error(TypeErrorKind::Attribute, Where::Attr("value"), format!("cannot write {value} as {}", ty.dtype))
+                .help("choose a value of the dtype's range, without a fraction for integers"));
+        }
+        Ok(ty.clone())
+    }
+
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+        let value = eval.call.attrs[0].as_float().unwrap_or(0.0);
+        let n = eval.result.shape.elements() as usize;
+        let values = match eval.result.dtype {
+            DType::F32 | DType::F64 => Values::Float(vec![eval.precision.round(eval.result.dtype, value); n]),
+            DType::I32 | DType::I64 => Values::Int(vec![value as i64; n]),
+            DType::Bool => Values::Bool(vec![value != 0.0; n]),
+        };
+        Ok(Array::new(eval.result.shape.clone(), values))
+    }
+
+    fn kernel(&self, call: Call<'_>, result: &TensorType) -> Kernel {
+        let value = call.attrs[0].as_float().unwrap_or(0.0);
+        let body = Scalar::constant(value, result.dtype);
+        Kernel::Loops(vec![Loop::elementwise(&result.shape, result.dtype, 0, body)])
+    }
+
+    fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
+        let rows: [(f64, DType, &[u64]); 6] = [
+            (1.5, DType::F32, &[3]),
+            (-0.0, DType::F64, &[2, 3]),
+            (f64::NEG_INFINITY, DType::F32, &[]),
+            (7.0, DType::I64, &[2]),
+            (-3.0, DType::I32, &[1, 2, 2]),
+            (1.0, DType::Bool, &[2, 1, 1, 2]),
+        ];
+        rows.into_iter()
+            .map(|(v, dtype, dims)| (vec![], vec![AttrValue::float(v), AttrValue::Type(host(dtype, dims))]))
+            .collect()
+    }
+}
+
+impl Operator for Cast {
+    fn name(&self) -> &str {
+        "cast"
+    }
+
+    fn doc(&self) -> &str {
+        "x in another dtype: floats to integers are truncated and saturate, NaN gives 0; numbers to Bool by x != 0"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn infer(&self, call: Call<'_>) -> Result<TensorType, TypeError> {
+        let premises = Premises::new(self.name(), &self.signature, call);
+        match &call.attrs[0] {
+            AttrValue::DType(dtype) => Ok(premises.ty(0).with_dtype(*dtype)),
+            _ => Err(premises.error(TypeErrorKind::Attribute, Where::Attr("dtype"), "needs a dtype")),
+        }
+    }
+
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+        let to = eval.result.dtype;
+        let float = |v: f64| eval.precision.round(to, v);
+        let int = |v: i64| if to == DType::I32 { v.clamp(i32::MIN.into(), i32::MAX.into()) } else { v };
+        let values = match (&eval.args[0].values, to) {
+            (Values::Float(v), DType::F32 | DType::F64) => Values::Float(v.iter().map(|x| float(*x)).collect()),
+            (Values::Float(v), DType::I32 | DType::I64) => Values::Int(v.iter().map(|x| int(*x as i64)).collect()),
+            (Values::Float(v), DType::Bool) => Values::Bool(v.iter().map(|x| *x != 0.0).collect()),
+            // One rounding: an i64 goes to f32 directly, not by way of f64.
+            (Values::Int(v), DType::F32) if eval.precision == crate::ir::Precision::Typed => {
+                Values::Float(v.iter().map(|x| f64::from(*x as f32)).collect())
+            }
+            (Values::Int(v), DType::F32 | DType::F64) => Values::Float(v.iter().map(|x| *x as f64).collect()),
+            (Values::Int(v), DType::I32 | DType::I64) => Values::Int(v.iter().map(|x| int(*x)).collect()),
+            (Values::Int(v), DType::Bool) => Values::Bool(v.iter().map(|x| *x != 0).collect()),
+            (Values::Bool(v), DType::F32 | DType::F64) => {
+                Values::Float(v.iter().map(|x| f64::from(u8::from(*x))).collect())
+            }
+            (Values::Bool(v), DType::I32 | DType::I64) => Values::Int(v.iter().map(|x| i64::from(*x)).collect()),
+            (Values::Bool(v), DType::Bool) => Values::Bool(v.clone()),
+        };
+        Ok(Array::new(eval.result.shape.clone(), values))
+    }
+
+    fn kernel(&self, call: Call<'_>, result: &TensorType) -> Kernel {
+        let body = if call.operands[0].dtype == result.dtype {
+            Scalar::Input(0)
+        } else {
+            Scalar::cast(Scalar::Input(0), result.dtype)
+        };
+        Kernel::Loops(vec![Loop::elementwise(&result.shape, result.dtype, 1, body)])
+    }
+
+    fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
+        let mut out = Vec::new();
+        for from in DType::ALL {
+            for to in DType::ALL {
+                out.push((vec![host(from, &[2, 3])], vec![AttrValue::DType(to)]));
+            }
+        }
+        out
+    }
+}
+
+impl Operator for StopGradient {
+    fn name(&self) -> &str {
+        "stop_gradient"
+    }
+
+    fn doc(&self) -> &str {
+        "x; its VJP passes no cotangent"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn infer(&self, call: Call<'_>) -> Result<TensorType, TypeError> {
+        Ok(call.operands[0].clone())
+    }
+
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+        Ok(eval.args[0].clone())
+    }
+
+    fn kernel(&self, _call: Call<'_>, result: &TensorType) -> Kernel {
+        Kernel::Loops(vec![Loop::elementwise(&result.shape, result.dtype, 1, Scalar::Input(0))])
+    }
+
+    fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
+        vec![(vec![host(DType::F32, &[3])], vec![]), (vec![host(DType::F64, &[2, 3])], vec![])]
+    }
+}

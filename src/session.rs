@@ -1,0 +1,115 @@
+//! The pipeline as calls: one [`Session`] has the rules, and takes programs from text to running code.
+
+use crate::check::{CheckOptions, check_program};
+use crate::diagnostics::{Diagnostics, SourceMap, Style, render};
+use crate::egraph::{self, Budget, Differentiated, Optimised};
+use crate::ir::{Graph, Level};
+use crate::rules::{self, RuleOptions, RuleSet};
+use crate::syntax::parse_program;
+
+/// Why an input was refused, with the texts to show it against.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    pub diagnostics: Diagnostics,
+    pub sources: SourceMap,
+}
+
+impl Refusal {
+    /// The diagnostics as text for people.
+    pub fn render(&self, style: Style) -> String {
+        render(&self.diagnostics, &self.sources, style)
+    }
+
+    /// Is it about a file that cannot be read or written?
+    pub fn is_io(&self) -> bool {
+        self.diagnostics.iter().any(|d| matches!(d.code, "E0701" | "E0702"))
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.render(Style::Plain).trim_end())
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Rules and sources of a compilation.
+///
+/// ```
+/// use kina_ad::{CheckOptions, Level, RuleOptions, Session};
+///
+/// let mut session = Session::new(&RuleOptions::default())?;
+/// let graph = session.check(
+///     "square.kina",
+///     "let f = fn(x: tensor<F32, [3], @host>) -> tensor<F32, [3], @host> { x * x } in
+///      let x = tensor<F32, [3], @host> in
+///      handle f(x) with reverseMode",
+///     &CheckOptions::default(),
+/// )?;
+/// let mut program = session.differentiate(&graph)?;
+/// let optimised = session.optimise(&mut program, Level::O2)?;
+/// let names: Vec<&str> = optimised.graph.outputs.iter().map(|o| &*o.name).collect();
+/// assert_eq!(names, ["primal", "g_x"]);
+/// # Ok::<(), kina_ad::Refusal>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub rules: RuleSet,
+    pub sources: SourceMap,
+    /// Warnings of rule loading.
+    pub warnings: Diagnostics,
+}
+
+impl Session {
+    /// Loads and checks the rules.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the rule files.
+    pub fn new(options: &RuleOptions) -> Result<Session, Refusal> {
+        let mut sources = SourceMap::new();
+        let mut bag = Diagnostics::new();
+        match rules::load(options, &mut sources, &mut bag) {
+            Some(rules) => Ok(Session { rules, sources, warnings: bag }),
+            None => Err(Refusal { diagnostics: bag, sources }),
+        }
+    }
+
+    /// Parses and checks a program. `name` is what its diagnostics call it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the program.
+    pub fn check(&mut self, name: &str, text: &str, options: &CheckOptions) -> Result<Graph, Refusal> {
+        let mut bag = Diagnostics::new();
+        let file = self.sources.add(name, text);
+        let program = parse_program(&self.sources, file, &mut bag);
+        if bag.has_errors() {
+            return Err(self.refusal(bag));
+        }
+        match check_program(&program, &self.sources, &self.rules.registry, &self.rules, options, &mut bag) {
+            Some(graph) if !bag.has_errors() => Ok(graph),
+            _ => Err(self.refusal(bag)),
+        }
+    }
+
+    /// Differentiates the handlers of a program.
+    ///
+    /// # Errors
+    /// An operator without a VJP, a rule that is ill-typed where it is used.
+    pub fn differentiate(&self, graph: &Graph) -> Result<Differentiated, Refusal> {
+        egraph::differentiate(graph, &self.rules).map_err(|bag| self.refusal(bag))
+    }
+
+    /// Rewrites and extracts at a level.
+    ///
+    /// # Errors
+    /// A rule that is ill-typed where it fired.
+    pub fn optimise(&self, program: &mut Differentiated, level: Level) -> Result<Optimised, Refusal> {
+        egraph::optimise(program, &self.rules, level, Budget::default()).map_err(|bag| self.refusal(bag))
+    }
+
+    /// Diagnostics with the texts to show them against.
+    pub fn refusal(&self, diagnostics: Diagnostics) -> Refusal {
+        Refusal { diagnostics, sources: self.sources.clone() }
+    }
+}
