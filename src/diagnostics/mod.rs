@@ -2,7 +2,7 @@
 //!
 //! A stage never prints and never stops at its first complaint: it pushes [`Diagnostic`]s into a
 //! [`Diagnostics`] bag, with spans into the [`SourceMap`], and the bag is rendered once, by
-//! [`render`] for people or by [`json`] for programs.
+//! [`render()`] for people or by [`to_json`] for programs.
 
 mod json;
 mod render;
