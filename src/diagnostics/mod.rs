@@ -2,7 +2,7 @@
 //!
 //! A stage never prints and never stops at its first complaint: it pushes [`Diagnostic`]s into a
 //! [`Diagnostics`] bag, with spans into the [`SourceMap`], and the bag is rendered once, by
-//! [`render`] for people or by [`json`] for programs.
+//! [`render()`] for people or by [`to_json`] for programs.
 
 mod json;
 mod render;
@@ -190,6 +190,10 @@ fn edit_distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -198,5 +202,34 @@ mod tests {
         assert_eq!(closest("log_sofmax", ops), Some("log_softmax"));
         assert_eq!(closest("smu", ops), Some("sum"));
         assert_eq!(closest("cholesky", ops), None);
+    }
+
+    /// Every code that stands in the source as a string is in `docs/diagnostics.md`, and the other way round.
+    #[test]
+    fn every_code_is_documented() {
+        fn collect(directory: &Path, codes: &mut BTreeSet<String>) {
+            for entry in fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    collect(&path, codes);
+                } else if path.extension().is_some_and(|e| e == "rs") {
+                    let strings = fs::read_to_string(&path).unwrap();
+                    codes.extend(strings.split('"').filter(|s| is_code(s)).map(str::to_owned));
+                }
+            }
+        }
+        let is_documented = |line: &str| line.strip_prefix("| ")?.split_once(" |").map(|(code, _)| code.to_owned());
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut used = BTreeSet::new();
+        collect(&root.join("src"), &mut used);
+        let docs = fs::read_to_string(root.join("docs/diagnostics.md")).unwrap();
+        let documented: BTreeSet<String> = docs.lines().filter_map(is_documented).filter(|c| is_code(c)).collect();
+        let missing: Vec<_> = used.difference(&documented).collect();
+        let stale: Vec<_> = documented.difference(&used).collect();
+        assert!(missing.is_empty() && stale.is_empty(), "undocumented {missing:?}, documented but unused {stale:?}");
+    }
+
+    fn is_code(text: &str) -> bool {
+        text.len() == 5 && text.starts_with('E') && text[1..].bytes().all(|b| b.is_ascii_digit())
     }
 }

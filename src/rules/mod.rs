@@ -1,8 +1,8 @@
 //! Rule files: loaded at run time, compiled by a chain of small passes, checked before anything uses them.
 //!
-//! - [`load`] finds the files of a profile and of the user, with their imports, and parses them;
-//! - [`compile`](self::compile) resolves names and operators of each item (`scope`), giving [`Vjp`]s, [`Rewrite`]s and [`Def`]s;
-//! - [`typecheck`] types every conclusion over a family of instances;
+//! - [`mod@load`] finds the files of a profile and of the user, with their imports, and parses them;
+//! - [`mod@compile`] resolves names and operators of each item (`scope`), giving [`Vjp`]s, [`Rewrite`]s and [`Def`]s;
+//! - `typecheck` types every conclusion over a family of instances;
 //! - the result is a [`RuleSet`], in an order that does not depend on the order of files.
 //!
 //! A compiled rule instantiates its conclusions through a [`term::Builder`].

@@ -61,7 +61,7 @@ pub enum ArrayErrorCause {
     Memory(#[from] TensorError),
     #[error("damaged or unsupported archive: {0}")]
     Archive(String),
-    #[error("the archive has two arrays of this name")]
+    #[error("the archive has two arrays of one name")]
     Duplicate,
     #[error("no array of this name in the archive, which holds {}", list(.names))]
     NoSuchArray { names: Vec<String> },

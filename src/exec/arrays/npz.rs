@@ -30,6 +30,10 @@ impl Npz {
     pub fn open(path: &Path) -> Result<Npz, ArrayError> {
         let file = File::open(path).map_err(|e| ArrayError::new(path, ArrayErrorCause::Read(e)))?;
         let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|e| ArrayError::new(path, cause(e)))?;
+        // The library keeps the last of several entries of one name.
+        if archive.has_duplicate_names() {
+            return Err(ArrayError::new(path, ArrayErrorCause::Duplicate));
+        }
         let mut names = IndexMap::new();
         for index in 0..archive.len() {
             let entry = archive.by_index_raw(index).map_err(|e| ArrayError::new(path, cause(e)))?;

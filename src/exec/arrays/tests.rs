@@ -178,6 +178,38 @@ fn deflated_archives_are_read_and_damaged_ones_refused() {
     assert!(matches!(error.cause, ArrayErrorCause::Inflated { .. } | ArrayErrorCause::Archive(_)), "{error}");
 }
 
+/// A zip64 trailer that announces 2^40 entries, and an archive with one name twice.
+#[test]
+fn lying_directories_are_refused() {
+    let dir = Dir::new();
+    let path = dir.path("x.npz");
+    let t = Tensor::new(shape(&[2]), Data::I32(vec![1, 2])).unwrap();
+    write_npz(&path, [("x", &t), ("y", &t)]).unwrap();
+    let bytes = fs::read(&path).unwrap();
+
+    let end = bytes.windows(4).rposition(|w| w == b"PK\x05\x06").unwrap();
+    for entries in [1_u64 << 20, 1 << 40, u64::MAX / 64] {
+        let mut lying = bytes[..end].to_vec();
+        lying.extend(b"PK\x06\x06");
+        lying.extend(44_u64.to_le_bytes());
+        lying.extend([45, 3, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        for field in [entries, entries, entries.saturating_mul(60), entries.saturating_mul(2)] {
+            lying.extend(field.to_le_bytes());
+        }
+        lying.extend(b"PK\x06\x07\0\0\0\0");
+        lying.extend((end as u64).to_le_bytes());
+        lying.extend(1_u32.to_le_bytes());
+        lying.extend(b"PK\x05\x06\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\0");
+        assert!(read_npz(&dir.file(&lying)).is_err(), "{entries} entries");
+    }
+
+    let mut twice = bytes.clone();
+    for at in (0..twice.len() - 5).filter(|at| &bytes[*at..*at + 5] == b"y.npy") {
+        twice[at] = b'x';
+    }
+    assert!(matches!(read_npz(&dir.file(&twice)).unwrap_err().cause, ArrayErrorCause::Duplicate));
+}
+
 /// No byte of a file can make reading panic: every byte is replaced in turn, and every prefix is tried.
 #[test]
 fn any_damage_is_an_error_or_another_array() {
