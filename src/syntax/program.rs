@@ -225,7 +225,7 @@ mod tests {
             ("let in = 1 in x", "E0101", "found `in`"),
             ("f(a, b", "E0101", "found the end"),
             ("", "E0101", "expected an expression, found the end"),
-            ("x = 3", "E0101", "found `=`"),
+            ("x = 3", "E0101", "found `x`"),
             ("a + * b", "E0101", "expected an expression, found `*`"),
             ("2x", "E0101", "found `2x`"),
             ("é", "E0101", "found `é`"),
