@@ -213,7 +213,9 @@ impl<'a> Checker<'a> {
         let mark = self.scope.enter();
         for l in lets {
             let value = match (&l.value.kind, &l.pattern) {
-                (ExprKind::Fn(function), Pattern::Name(name)) => self.function(function, l.value.span, Some(&name.name)),
+                (ExprKind::Fn(function), Pattern::Name(name)) => {
+                    self.function(function, l.value.span, Some(&name.name))
+                }
                 _ => self.eval(&l.value),
             };
             match &l.pattern {

@@ -274,7 +274,7 @@ fn tail(expr: &Expr) -> &Expr {
 
 /// Every name an expression mentions, bound inside or not.
 fn names_in<'e>(expr: &'e Expr, names: &mut Vec<&'e Arc<str>>) {
-    let mut args_in = |callee: &'e Ident, args: &'e [Arg], names: &mut Vec<&'e Arc<str>>| {
+    let args_in = |callee: &'e Ident, args: &'e [Arg], names: &mut Vec<&'e Arc<str>>| {
         names.push(&callee.name);
         for arg in args {
             names_in(&arg.value, names);
