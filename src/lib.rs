@@ -3,7 +3,7 @@
 //! Data flows one way: text -> [`syntax`] -> [`check`] -> [`egraph`] -> [`schedule`] -> [`lower`] -> [`exec`].
 
 pub mod check;
-// pub mod cli;
+pub mod cli;
 pub mod diagnostics;
 pub mod egraph;
 pub mod exec;
@@ -13,11 +13,11 @@ pub mod ir;
 pub mod lower;
 pub mod rules;
 pub mod schedule;
-// mod session;
+mod session;
 pub mod syntax;
 
-// pub use check::CheckOptions;
+pub use check::CheckOptions;
 pub use diagnostics::{Diagnostic, Diagnostics};
 pub use ir::{Graph, Level, TensorType};
 pub use rules::{Profile, RuleOptions};
-// pub use session::{Refusal, Session};
+pub use session::{Refusal, Session};

@@ -1,3 +1,5 @@
-//! The command line of kina-ad.
+//! The command line of kina-ad; see [`kina_ad::cli`].
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    kina_ad::cli::main()
+}

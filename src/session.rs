@@ -1,9 +1,9 @@
 //! The pipeline as calls: one [`Session`] has the rules, and takes programs from text to running code.
 
-use crate::check::{CheckOptions, check_program};
+use crate::check::{CheckOptions, Composites, check_program};
 use crate::diagnostics::{Diagnostics, SourceMap, Style, render};
 use crate::egraph::{self, Budget, Differentiated, Optimised};
-use crate::ir::{Graph, Level};
+use crate::ir::{AttrValue, Graph, Level, NodeId, NodeKind, Origin, Signature, TypeError, TypeErrorKind, Where};
 use crate::rules::{self, RuleOptions, RuleSet};
 use crate::syntax::parse_program;
 
@@ -111,5 +111,40 @@ impl Session {
     /// Diagnostics with the texts to show them against.
     pub fn refusal(&self, diagnostics: Diagnostics) -> Refusal {
         Refusal { diagnostics, sources: self.sources.clone() }
+    }
+}
+
+/// The `def`s of the rule files, for the checker. Those with a VJP are operators of the registry instead.
+impl Composites for RuleSet {
+    fn names(&self) -> Vec<&str> {
+        self.defs().map(|d| &*d.name).collect()
+    }
+
+    fn signature(&self, name: &str) -> Option<&Signature> {
+        if self.registry.id(name).is_some() {
+            return None;
+        }
+        self.def(name).map(|d| &d.signature)
+    }
+
+    fn expand(
+        &self,
+        name: &str,
+        graph: &mut Graph,
+        operands: Vec<NodeId>,
+        attrs: Vec<AttrValue>,
+        origin: Origin,
+    ) -> Result<NodeId, TypeError> {
+        let first = graph.len();
+        let expanded = RuleSet::expand(self, name, graph, &operands, &attrs, vec![name.into()])?;
+        let Some(id) = expanded else {
+            let message = format!("there is no definition of `{name}`");
+            return Err(TypeError::new(TypeErrorKind::Attribute, Where::Call, message));
+        };
+        // What stands for the call itself belongs to the program's line; the nodes inside name the `def`.
+        if id.index() >= first && matches!(graph.node(id).kind, NodeKind::Op { .. }) {
+            graph.node_mut(id).origin = origin;
+        }
+        Ok(id)
     }
 }

@@ -59,12 +59,17 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
         records: Vec::new(),
         bag: Diagnostics::new(),
     };
-    let mut map: Vec<NodeId> = Vec::with_capacity(graph.len());
-    for (_, node) in graph.iter() {
-        let id = walk.forward(graph, node, &map);
-        match id {
-            Some(id) => map.push(id),
-            None => return Err(walk.bag),
+    let mut map = Map(vec![None; graph.len()]);
+    // Inputs first: a handler's cotangent may be an input that comes late in the program.
+    for id in &graph.inputs {
+        map.0[id.index()] = Some(walk.tape.input(&mut walk.space, graph.node(*id).clone()));
+    }
+    for (id, node) in graph.iter() {
+        if map.0[id.index()].is_none() {
+            map.0[id.index()] = walk.forward(graph, node, &map);
+        }
+        if walk.bag.has_errors() {
+            return Err(walk.bag);
         }
     }
     for handler in 0..graph.handlers.len() {
@@ -73,13 +78,13 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
     if walk.bag.has_errors() {
         return Err(walk.bag);
     }
-    let outputs = graph.outputs.iter().map(|o| Output { name: o.name.clone(), node: map[o.node.index()] });
+    let outputs = graph.outputs.iter().map(|o| Output { name: o.name.clone(), node: map.of(o.node) });
     let mut tape = walk.tape.graph;
     tape.outputs = outputs.collect();
     // Checks of the program first, in its order; those of the backward graph were added as they arose.
     let backward = std::mem::take(&mut tape.checks);
     for check in &graph.checks {
-        tape.add_check(crate::ir::Check { indices: map[check.indices.index()], ..check.clone() });
+        tape.add_check(crate::ir::Check { indices: map.of(check.indices), ..check.clone() });
     }
     for check in backward {
         tape.add_check(check);
@@ -90,6 +95,16 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
         }
     }
     Ok(Differentiated { tape, gradients: walk.records, space: walk.space, classes: walk.tape.classes })
+}
+
+/// Nodes of the checked program to nodes of the tape.
+struct Map(Vec<Option<NodeId>>);
+
+impl Map {
+    /// Operands come before their users, so the node of an operand is known.
+    fn of(&self, id: NodeId) -> NodeId {
+        self.0[id.index()].unwrap_or(id)
+    }
 }
 
 struct Walk<'a> {
@@ -106,11 +121,11 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Puts a node of the checked program onto the tape.
-    fn forward(&mut self, graph: &Graph, node: &Node, map: &[NodeId]) -> Option<NodeId> {
+    fn forward(&mut self, graph: &Graph, node: &Node, map: &Map) -> Option<NodeId> {
         match &node.kind {
             NodeKind::Input => Some(self.tape.input(&mut self.space, node.clone())),
             NodeKind::Param { handler, index, argument } => {
-                let argument = map[argument.index()];
+                let argument = map.of(*argument);
                 let kind = NodeKind::Param { handler: *handler, index: *index, argument };
                 let id = self.tape.param(Node { kind, ..node.clone() }, argument);
                 if let Some(slot) = self.params.get_mut(*handler).and_then(|h| h.get_mut(*index)) {
@@ -119,7 +134,7 @@ impl Walk<'_> {
                 Some(id)
             }
             NodeKind::Op { op, operands, attrs } => {
-                let operands = operands.iter().map(|o| map[o.index()]).collect();
+                let operands = operands.iter().map(|o| map.of(*o)).collect();
                 let kind = NodeKind::Op { op: *op, operands, attrs: attrs.clone() };
                 match self.tape.program_call(&mut self.space, Node { kind, ..node.clone() }) {
                     Ok(id) => Some(id),
@@ -135,19 +150,23 @@ impl Walk<'_> {
             }
             NodeKind::Gradient { handler, index } => {
                 self.handler(graph, *handler, map);
-                self.gradients.get(*handler)?.as_ref()?.get(*index).copied()
+                let id = self.gradients.get(*handler)?.as_ref()?.get(*index).copied()?;
+                if let Some(name) = &node.name {
+                    self.tape.graph.node_mut(id).name.get_or_insert_with(|| name.clone());
+                }
+                Some(id)
             }
         }
     }
 
     /// Differentiates one handler, unless that was done.
-    fn handler(&mut self, graph: &Graph, index: usize, map: &[NodeId]) {
+    fn handler(&mut self, graph: &Graph, index: usize, map: &Map) {
         if self.gradients[index].is_some() {
             return;
         }
         let handler = &graph.handlers[index];
-        let primal = map[handler.primal.index()];
-        let cotangent = handler.cotangent.map(|c| map[c.index()]);
+        let primal = map.of(handler.primal);
+        let cotangent = handler.cotangent.map(|c| map.of(c));
         let params: Vec<NodeId> = self.params[index].iter().flatten().copied().collect();
         let seed_origin = self.space.origin(Origin::Handler(handler.span));
         let ty = self.tape.graph.ty(primal).clone();

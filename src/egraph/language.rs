@@ -147,7 +147,9 @@ impl Analysis<ENode> for TypeAnalysis {
     }
 
     fn pre_union(egraph: &KinaEGraph, id1: Id, id2: Id, _justification: &Option<Justification>) {
-        egraph.analysis.changed.borrow_mut().extend([id1, id2]);
+        if egraph.find(id1) != egraph.find(id2) {
+            egraph.analysis.changed.borrow_mut().extend([id1, id2]);
+        }
     }
 
     fn merge(&mut self, a: &mut ClassData, b: ClassData) -> DidMerge {

@@ -94,7 +94,15 @@ pub fn saturate(
     for (i, p) in prepared.iter().enumerate() {
         by_root.entry(p.root).or_default().push(i);
     }
-    let mut run = Run { space, rules, commutative, applications: BTreeMap::new(), applied: 0, node_limit: 0, budget };
+    // Values are spoken of by the name that the program gives them.
+    let mut names: BTreeMap<Id, Arc<str>> = BTreeMap::new();
+    for ((_, node), class) in program.tape.iter().zip(&program.classes) {
+        if let Some(name) = &node.name {
+            names.entry(space.egraph.find(*class)).or_insert_with(|| name.clone());
+        }
+    }
+    let mut run =
+        Run { space, names, rules, commutative, applications: BTreeMap::new(), applied: 0, node_limit: 0, budget };
     run.space.egraph.rebuild();
     run.node_limit = budget.nodes + budget.nodes_per_node * run.space.egraph.total_size();
     let mut stop = Stop::Iterations;
@@ -137,6 +145,8 @@ pub fn saturate(
 struct Run<'a> {
     space: &'a mut Space,
     rules: &'a RuleSet,
+    /// Source names of classes, as the classes were before the first merge.
+    names: BTreeMap<Id, Arc<str>>,
     commutative: BTreeSet<OpId>,
     applications: BTreeMap<Arc<str>, usize>,
     applied: usize,
@@ -262,6 +272,9 @@ impl Run<'_> {
 
     /// The forward values that a class serves, as the e-node says for which it was made.
     fn serves(&self, class: Id) -> Vec<Arc<str>> {
+        if let Some(name) = self.names.get(&class) {
+            return vec![name.clone()];
+        }
         match self.space.class_origin(class) {
             Some(Origin::Rule { serves, .. } | Origin::Accumulate { serves }) => serves.clone(),
             _ => match self.space.egraph[class].nodes.first() {

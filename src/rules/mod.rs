@@ -28,7 +28,7 @@ pub use rule::{
     AttrPattern, Conclusion, Def, DomainCompare, DomainFact, Pattern, Rewrite, RewriteClass, RuleHead, Vjp,
 };
 
-use crate::ir::{AttrValue, Graph, NodeId, OpId, Registry, Signature, TypeError};
+use crate::ir::{AttrValue, Graph, NodeId, OpId, Registry, TypeError};
 
 /// All rules of a compilation, and the operators they were compiled against.
 #[derive(Clone, Debug)]
@@ -67,15 +67,6 @@ impl RuleSet {
     /// The definition of a composite.
     pub fn def(&self, name: &str) -> Option<&Arc<Def>> {
         self.defs.get(name)
-    }
-
-    /// The signature of a composite that expands where a program calls it. Composites with a VJP are found in the
-    /// registry instead.
-    pub fn expanding(&self, name: &str) -> Option<&Signature> {
-        if self.registry.id(name).is_some() {
-            return None;
-        }
-        self.defs.get(name).map(|d| &d.signature)
     }
 
     /// Builds the body of a composite into a graph. The nodes say that the `def` made them.

@@ -347,7 +347,12 @@ impl<'a> Scope<'a> {
             match (param, value) {
                 (Param::Operand(_), Some(value)) => operands.push(as_term(value)),
                 (Param::Operand(_), None) => return None,
-                (Param::Attr { .. }, Some(Compiled::Attr(a))) => attrs.push(AttrArg::Given(a)),
+                (Param::Attr { kind, .. }, Some(Compiled::Attr(a))) => {
+                    let span = a.span;
+                    let coerced = matches!(kind, AttrKind::Axes | AttrKind::Float);
+                    let a = if coerced { AttrTerm { kind: AttrTermKind::As(*kind, Box::new(a)), span } } else { a };
+                    attrs.push(AttrArg::Given(a));
+                }
                 (Param::Attr { name, kind, .. }, Some(Compiled::Tensor(t))) => {
                     bag.push(
                         Diagnostic::error("E0408", format!("`{name}` of `{}` is {}", callee.name, kind.describe()))

@@ -68,6 +68,8 @@ pub enum AttrTermKind {
     Local(LocalId),
     /// The variable of an enclosing comprehension, counted from the innermost.
     Element(usize),
+    /// As an attribute of that kind: one axis as a list of axes, an integer as a float.
+    As(AttrKind, Box<AttrTerm>),
     /// `[a, b]`
     List(Vec<AttrTerm>),
     Comprehension {
@@ -443,6 +445,10 @@ impl<'r, V: Copy> Bindings<'r, V> {
                 let value = self.attr(attr, builder)?;
                 self.built[index] = Some(Built::Attr(value.clone()));
                 Ok(value)
+            }
+            AttrTermKind::As(kind, value) => {
+                let value = self.attr(value, builder)?;
+                Ok(kind.coerce(value).unwrap_or_else(|unfit| unfit))
             }
             AttrTermKind::List(items) => {
                 let mut list = Vec::with_capacity(items.len());

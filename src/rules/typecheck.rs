@@ -7,7 +7,7 @@ use super::builders::TypeBuilder;
 use super::rule::{AttrPattern, Conclusion, Pattern, Rewrite, RuleHead, Vjp};
 use super::term::{Bindings, TermError, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
-use crate::ir::{AttrKind, AttrValue, DType, Placement, Registry, Shape, TensorType};
+use crate::ir::{AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape, TensorType};
 
 /// Typing steps that one rewrite may take, and instances after which it counts as checked.
 const STEPS: usize = 60_000;
@@ -20,6 +20,9 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
     for (types, attrs) in operator.instances() {
         let refs: Vec<&TensorType> = types.iter().collect();
         let Ok(result) = registry.infer(vjp.op, &refs, &attrs) else { continue };
+        if !result.dtype.is_float() {
+            continue;
+        }
         let mut builder = TypeBuilder::new(registry);
         let mut bindings = Bindings::new(vjp.head.vars.len(), &vjp.head.locals);
         for (var, ty) in vjp.operands.iter().zip(&types) {
@@ -42,7 +45,11 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
         }
         for ((conclusion, ty), name) in vjp.conclusions.iter().zip(&types).zip(operator.signature().operand_names()) {
             let Conclusion::Cotangent(term) = conclusion else { continue };
+            // Integers and Bools carry no cotangent: such an operand is never active, and its conclusion never used.
             if !ty.dtype.is_float() {
+                if ever_float(operator, name) {
+                    continue;
+                }
                 bag.push(
                     Diagnostic::error(
                         "E0407",
@@ -78,6 +85,12 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
             .at(vjp.head.span, "never used"),
         );
     }
+}
+
+/// Is the operand of that name a float tensor in some instance?
+fn ever_float(operator: &dyn Operator, name: &str) -> bool {
+    let index = operator.signature().operand_names().position(|n| n == name);
+    index.is_some_and(|i| operator.instances().iter().any(|(types, _)| types[i].dtype.is_float()))
 }
 
 /// Checks that the right side of a rewrite has the type of its left side wherever the left side matches.
