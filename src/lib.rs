@@ -12,6 +12,7 @@ pub mod ir;
 #[cfg(feature = "codegen")]
 pub mod lower;
 pub mod rules;
+pub mod run;
 pub mod schedule;
 mod session;
 pub mod syntax;

@@ -7,7 +7,7 @@
 mod grad;
 mod output;
 mod rules;
-// mod run;
+mod run;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a program and print (or write) its results.
-    // Run(run::RunArgs),
+    Run(run::RunArgs),
     /// Print the graph that a program's gradient is computed by, with the rule behind every node.
     Grad(grad::GradArgs),
     /// Print one stage of the compilation.
@@ -157,13 +157,13 @@ pub fn main() -> ExitCode {
         }
     };
     let json = match &cli.command {
-        // Command::Run(args) => args.program.rules.json,
+        Command::Run(args) => args.program.rules.json,
         Command::Grad(args) => args.program.rules.json,
         // Command::Emit(args) => args.program.rules.json,
         Command::Rules(args) => args.rules().json,
     };
     let result = match cli.command {
-        // Command::Run(args) => run::run(&args),
+        Command::Run(args) => run::run(&args),
         Command::Grad(args) => grad::grad(&args),
         // Command::Emit(args) => emit::emit(&args),
         Command::Rules(args) => rules::rules(&args),

@@ -79,3 +79,16 @@ fn statistics(tensor: &Tensor) -> Option<(f64, f64, f64)> {
         _ => None,
     }
 }
+
+/// The first `limit` elements as JSON; NaN and infinities, which JSON lacks, as text.
+pub fn values(tensor: &Tensor, limit: usize) -> Vec<serde_json::Value> {
+    use serde_json::json;
+    let float = |x: f64| if x.is_finite() { json!(x) } else { json!(x.to_string()) };
+    match tensor.data() {
+        Data::Bool(v) => v.iter().take(limit).map(|b| json!(*b != 0)).collect(),
+        Data::I32(v) => v.iter().take(limit).map(|x| json!(x)).collect(),
+        Data::I64(v) => v.iter().take(limit).map(|x| json!(x)).collect(),
+        Data::F32(v) => v.iter().take(limit).map(|x| float(f64::from(*x))).collect(),
+        Data::F64(v) => v.iter().take(limit).map(|x| float(*x)).collect(),
+    }
+}

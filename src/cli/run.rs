@@ -1,0 +1,154 @@
+//! `kina-ad run`
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::output::{say_warnings, write_data};
+use super::{Failure, ProgramArgs};
+use crate::diagnostics::Diagnostic;
+use crate::exec::arrays::{read_npy, read_npz, write_npz};
+use crate::exec::inputs::{Input, InputError, InputSource, gather};
+use crate::exec::{Tensor, summary};
+use crate::interp::GradReport;
+use crate::run::{Engine, RunError, check_program, run as run_program};
+
+/// Run a program and print (or write) its results.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: kina-ad run examples/storylm0_nll.kina --input logits=logits.npy --output results.npz --check"
+)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Take an input from a file. Inputs not given are generated. May be repeated.
+    #[arg(long, value_name = "NAME=FILE.npy", value_parser = name_and_file)]
+    input: Vec<(String, PathBuf)>,
+    /// Take inputs from an archive, by their names in it.
+    #[arg(long, value_name = "FILE.npz")]
+    inputs: Option<PathBuf>,
+    /// Write the results to an archive.
+    #[arg(long, value_name = "FILE.npz")]
+    output: Option<PathBuf>,
+    /// Compare every gradient with finite differences of the f64 interpreter; exit 1 if one fails.
+    #[arg(long)]
+    check: bool,
+    /// Use the reference interpreter instead of compiled code.
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "typed")]
+    interpret: Option<Interpret>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Interpret {
+    /// Every float of the precision of its dtype.
+    Typed,
+    /// Every float in f64.
+    Double,
+}
+
+fn name_and_file(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
+        _ => Err("expected NAME=FILE.npy".to_owned()),
+    }
+}
+
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    let (session, graph) = args.program.load()?;
+    say_warnings(&session);
+    let mut program = session.differentiate(&graph)?;
+    let seed = args.program.rules.seed;
+    let given = read_inputs(args).map_err(|e| Failure::from(e.diagnostic()))?;
+    let inputs = gather(&program.tape, given, seed).map_err(|e| Failure::from(e.diagnostic()))?;
+    let tensors: Vec<&Tensor> = inputs.iter().map(|i| &i.tensor).collect();
+    let optimised = session.optimise(&mut program, args.program.level())?;
+    let engine = match args.interpret {
+        None => Engine::Compiled,
+        Some(Interpret::Typed) => Engine::Interpreted(crate::ir::Precision::Typed),
+        Some(Interpret::Double) => Engine::Interpreted(crate::ir::Precision::Double),
+    };
+    let results = run_program(&optimised.graph, &session.rules.registry, args.program.level(), engine, &tensors)
+        .map_err(failure)?;
+    let report = match args.check {
+        true => Some(check_program(&program, &session.rules.registry, &tensors, seed).map_err(failure)?),
+        false => None,
+    };
+    if let Some(path) = &args.output {
+        write_npz(path, results.iter().map(|(name, tensor)| (&**name, tensor)))
+            .map_err(|e| Failure::from(e.diagnostic()))?;
+    }
+    let text = if args.program.rules.json {
+        format!("{:#}\n", as_json(&inputs, &results, report.as_ref()))
+    } else {
+        as_text(&inputs, &results, report.as_ref(), seed)
+    };
+    write_data(text.as_bytes(), None)?;
+    match report {
+        Some(report) if !report.passed() => Err(Failure::CheckFailed),
+        _ => Ok(()),
+    }
+}
+
+fn read_inputs(args: &RunArgs) -> Result<Vec<(String, Tensor)>, InputError> {
+    let mut given = Vec::new();
+    if let Some(path) = &args.inputs {
+        given.extend(read_npz(path)?);
+    }
+    for (name, path) in &args.input {
+        given.push((name.clone(), read_npy(path)?));
+    }
+    Ok(given)
+}
+
+fn failure(error: RunError) -> Failure {
+    match error {
+        RunError::Trap(message) => Failure::Trap(message),
+        error => Diagnostic::error(error.code(), error.to_string()).help(error.help()).into(),
+    }
+}
+
+fn as_text(
+    inputs: &[Input],
+    results: &[(std::sync::Arc<str>, Tensor)],
+    report: Option<&GradReport>,
+    seed: u64,
+) -> String {
+    let mut out = String::from("inputs\n");
+    for input in inputs {
+        out.push_str("  ");
+        out.push_str(&summary::input_line(input, seed));
+    }
+    out.push_str("results\n");
+    for (name, tensor) in results {
+        out.push_str("  ");
+        out.push_str(&summary::result_line(name, tensor));
+    }
+    if let Some(report) = report {
+        out.push_str("gradient check\n");
+        for line in report.to_string().lines() {
+            out.push_str("  ");
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn as_json(inputs: &[Input], results: &[(std::sync::Arc<str>, Tensor)], report: Option<&GradReport>) -> Value {
+    let inputs: Vec<Value> = inputs
+        .iter()
+        .map(|i| {
+            let source = if i.source == InputSource::Given { "given" } else { "generated" };
+            json!({ "name": i.name, "type": i.ty.to_string(), "source": source })
+        })
+        .collect();
+    let results: Vec<Value> = results
+        .iter()
+        .map(|(name, t)| {
+            json!({ "name": &**name, "dtype": t.dtype().name(), "shape": t.shape().to_vec(), "values": summary::values(t, 64) })
+        })
+        .collect();
+    let check = report.map(|r| json!({ "passed": r.passed(), "gradients": r.to_string().lines().collect::<Vec<_>>() }));
+    json!({ "version": 1, "inputs": inputs, "results": results, "check": check })
+}
