@@ -8,7 +8,9 @@ use melior::ir::attribute::{
 };
 use melior::ir::operation::OperationBuilder;
 use melior::ir::r#type::{IntegerType, MemRefType, RankedTensorType};
-use melior::ir::{Attribute, Block, BlockLike, BlockRef, Identifier, Location, OperationRef, RegionLike, Region, Type, Value};
+use melior::ir::{
+    Attribute, Block, BlockLike, BlockRef, Identifier, Location, OperationRef, Region, RegionLike, Type, Value,
+};
 
 use super::LowerError;
 use crate::ir::DType;
@@ -109,7 +111,11 @@ impl<'c, 'a> Builder<'c, 'a> {
     }
 
     /// Appends a block to the first region of an operation of the module.
-    pub fn append_block(&self, op: OperationRef<'c, 'a>, arguments: &[Type<'c>]) -> Result<BlockRef<'c, 'a>, LowerError> {
+    pub fn append_block(
+        &self,
+        op: OperationRef<'c, 'a>,
+        arguments: &[Type<'c>],
+    ) -> Result<BlockRef<'c, 'a>, LowerError> {
         let arguments: Vec<_> = arguments.iter().map(|t| (*t, self.location)).collect();
         // SAFETY: `op` stands in the module, which lives for 'a and from which nothing is removed while it is built.
         let op = unsafe { op.to_ref() };

@@ -12,8 +12,14 @@ use super::builder::Builder;
 /// exp(r) by the degree-7 polynomial of the Cephes library's `expf`. 2^n is multiplied in two halves, so that n = 128 and results
 /// below the normal range come out right.
 pub(super) fn exp_f32<'c, 'a>(b: &Builder<'c, 'a>, x: Value<'c, 'a>) -> Result<Value<'c, 'a>, LowerError> {
-    const POLYNOMIAL: [f64; 6] =
-        [1.987_569_15e-4, 1.398_199_950_7e-3, 8.333_451_907_3e-3, 4.166_579_589_4e-2, 1.666_666_545_9e-1, 5.000_000_120_1e-1];
+    const POLYNOMIAL: [f64; 6] = [
+        1.987_569_15e-4,
+        1.398_199_950_7e-3,
+        8.333_451_907_3e-3,
+        4.166_579_589_4e-2,
+        1.666_666_545_9e-1,
+        5.000_000_120_1e-1,
+    ];
     let (f32, i32) = (b.computed(crate::ir::DType::F32), b.computed(crate::ir::DType::I32));
     let constant = |v: f64| b.constant_float(v, f32);
     let int = |v: i64| b.constant_int(v, i32);

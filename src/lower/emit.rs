@@ -13,7 +13,6 @@ pub(super) struct Memory<'c, 'a> {
     /// One per output, of the output's type.
     pub outputs: Vec<(Value<'c, 'a>, Shape)>,
     pub workspace: Value<'c, 'a>,
-    pub workspace_bytes: u64,
     /// The function's first block, for stack slots.
     pub entry: BlockRef<'c, 'a>,
 }
@@ -148,13 +147,7 @@ impl<'c, 'a, 's> Emitter<'c, 'a, 's> {
     }
 
     /// A buffer of `shape` in the workspace.
-    pub fn view(
-        &self,
-        b: &Builder<'c, 'a>,
-        at: u64,
-        shape: &[u64],
-        dtype: DType,
-    ) -> Result<Value<'c, 'a>, LowerError> {
+    pub fn view(&self, b: &Builder<'c, 'a>, at: u64, shape: &[u64], dtype: DType) -> Result<Value<'c, 'a>, LowerError> {
         let at = b.constant_index(at)?;
         b.value("memref.view", &[self.memory()?.workspace, at], b.memref(shape, b.stored(dtype)), &[])
     }

@@ -3,7 +3,7 @@
 use melior::Context;
 use melior::ir::attribute::{ArrayAttribute, StringAttribute, TypeAttribute};
 use melior::ir::r#type::FunctionType;
-use melior::ir::{Attribute, BlockLike, BlockRef, Location, Module, OperationRef, Type, Value};
+use melior::ir::{Attribute, BlockRef, Location, Module, OperationRef, Type, Value};
 
 use super::builder::{Builder, Generic, Operand, argument};
 use super::emit::{Emitter, Memory, load_at};
@@ -44,7 +44,8 @@ fn function<'c, 'a>(
     results: &[(Type<'c>, Attribute<'c>)],
     more: &[(&str, Attribute<'c>)],
 ) -> Result<(OperationRef<'c, 'a>, BlockRef<'c, 'a>), LowerError> {
-    let split = |all: &[(Type<'c>, Attribute<'c>)]| -> (Vec<Type<'c>>, Vec<Attribute<'c>>) { all.iter().copied().unzip() };
+    let split =
+        |all: &[(Type<'c>, Attribute<'c>)]| -> (Vec<Type<'c>>, Vec<Attribute<'c>>) { all.iter().copied().unzip() };
     let ((argument_types, argument_attrs), (result_types, result_attrs)) = (split(arguments), split(results));
     let ty = FunctionType::new(b.context, &argument_types, &result_types);
     let mut attributes = vec![
@@ -96,7 +97,12 @@ fn entry_function(
     schedule: &Schedule,
     options: &LowerOptions,
 ) -> Result<(), LowerError> {
-    let ty = |n: crate::ir::NodeId| b.memref(&graph.ty(n).shape, b.stored(graph.ty(n).dtype));
+    // Bare pointers to buffers without elements have no lowering in MLIR. Nothing touches such an argument, so it may be
+    // of any type.
+    let ty = |n: crate::ir::NodeId| {
+        let (shape, element) = (&graph.ty(n).shape, b.stored(graph.ty(n).dtype));
+        if shape.elements() == 0 { b.memref(&[1], element) } else { b.memref(shape, element) }
+    };
     let alone = ", llvm.noalias";
     let mut arguments = Vec::new();
     for i in &graph.inputs {
@@ -115,7 +121,6 @@ fn entry_function(
     let memory = Memory {
         outputs: outputs.iter().zip(&graph.outputs).map(|(v, o)| (*v, graph.ty(o.node).shape.clone())).collect(),
         workspace: *workspace.first().ok_or_else(|| super::builder::refused("no workspace"))?,
-        workspace_bytes: bytes,
         entry: block,
     };
     let fail = b.append_block(op, &[status])?;
@@ -147,6 +152,9 @@ impl<'c, 'a> Steps<'c, 'a, '_> {
                 Step::Run(g) => self.group(emitter, &schedule.groups[*g])?,
                 Step::Copy { from, output } => {
                     // On tensors a result may be named twice.
+                    if emitter.shape(*from).elements() == 0 {
+                        continue;
+                    }
                     if let Some(to) = emitter.memory.as_ref().and_then(|m| m.outputs.get(*output)).map(|(v, _)| *v) {
                         let from = emitter.whole(&self.b, *from)?;
                         self.b.op("memref.copy", &[from, to], &[], &[])?;
@@ -172,6 +180,9 @@ impl<'c, 'a> Steps<'c, 'a, '_> {
 
     fn group(&mut self, emitter: &mut Emitter<'c, 'a, '_>, group: &Group) -> Result<(), LowerError> {
         emitter.start_group();
+        if emitter.memory.is_some() && group.rows().contains(&0) {
+            return Ok(());
+        }
         // On tensors the nests of a row group stand one after the other: rows are a matter of memory.
         let rows = if emitter.memory.is_some() { group.rows() } else { &[] };
         if rows.is_empty() {
@@ -202,6 +213,9 @@ impl<'c, 'a> Steps<'c, 'a, '_> {
     /// itself stands outside, where it cannot be removed as dead code.
     fn check(&mut self, emitter: &mut Emitter<'c, 'a, '_>, site: usize) -> Result<(), LowerError> {
         let s = &emitter.schedule.sites[site];
+        if emitter.memory.is_some() && emitter.shape(s.indices).elements() == 0 {
+            return Ok(());
+        }
         let b = self.locate(emitter.schedule.value(s.indices).node);
         let indices = emitter.whole(&b, s.indices)?;
         let shape = emitter.shape(s.indices);

@@ -8,6 +8,7 @@
 //!   offsets of the schedule's buffer plan.
 
 mod builder;
+mod cast;
 mod elementary;
 mod emit;
 mod function;
@@ -139,7 +140,9 @@ pub fn text(module: &Module<'_>, locations: bool) -> Result<String, LowerError> 
         flags = flags.enable_debug_info(true, true);
     }
     let print = module.as_operation().to_string_with_flags(flags);
-    print.map(|t| t.trim_end().to_owned() + "\n").map_err(|e| LowerError::Invalid { stage: "module text", message: e.to_string() })
+    print
+        .map(|t| t.trim_end().to_owned() + "\n")
+        .map_err(|e| LowerError::Invalid { stage: "module text", message: e.to_string() })
 }
 
 /// Collects what MLIR reports while it lives.

@@ -90,12 +90,35 @@ fn shifted(map: impl IntoIterator<Item = MapDim>, rows: usize) -> Vec<MapDim> {
 impl<'c, 'a> Emitter<'c, 'a, '_> {
     /// Emits a nest, for the row at `rows` if there are any.
     pub fn nest(&mut self, b: &Builder<'c, 'a>, rows: &[Value<'c, 'a>], nest: &Nest) -> Result<(), LowerError> {
+        if self.memory.is_some() && nest.points() == 0 {
+            return self.reductions_of_nothing(b, rows, nest);
+        }
         let gathers = self.gathers(b, rows, nest)?;
         let inner: Vec<u64> = nest.domain.iter().skip(rows.len()).copied().collect();
         if !rows.is_empty() && nest.is_map() && inner.iter().all(|d| *d == 1) {
             return self.scalars(b, rows, nest, &gathers);
         }
         self.loops(b, rows, nest, &inner, &gathers)
+    }
+
+    /// A nest without points leaves its reductions at their neutral elements. Buffers without elements are never
+    /// touched.
+    fn reductions_of_nothing(
+        &mut self,
+        b: &Builder<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        nest: &Nest,
+    ) -> Result<(), LowerError> {
+        for (i, r) in nest.results.iter().enumerate() {
+            if self.shape(r.value).elements() > 0 {
+                let (out, in_slot) = self.output(b, rows, r, i)?;
+                if in_slot {
+                    let value = load_at(b, out.value, true, &[], self.dtype(r.value))?;
+                    self.write_scalar(b, rows, r, value)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn gathers(
@@ -243,9 +266,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         let used = |i: usize| nest.body.insts().iter().zip(&needed).any(|(inst, n)| *n && *inst == Inst::Input(i));
         let zero = b.constant_index(0)?;
         for (i, r) in nest.reads.iter().enumerate() {
-            let over = |w: &NestResult| {
-                w.reduce.is_none() && w.map == r.map && self.same_buffer(w.value, r.value)
-            };
+            let over = |w: &NestResult| w.reduce.is_none() && w.map == r.map && self.same_buffer(w.value, r.value);
             sources.push(if !used(i) {
                 Source::None
             } else if let Some(o) = nest.results.iter().position(over) {

@@ -2,9 +2,9 @@
 
 use melior::ir::Value;
 
-use super::LowerError;
 use super::builder::Builder;
 use super::elementary::exp_f32;
+use super::{LowerError, cast};
 use crate::ir::kernel::{BinaryFn, Combine, CompareFn, UnaryFn};
 use crate::ir::{DType, Level};
 use crate::schedule::{Inst, InstId, Nest, Schedule};
@@ -63,6 +63,10 @@ pub(super) fn body<'c, 'a>(
                 let ((c, _), (x, dtype), (y, _)) = (get(c)?, get(x)?, get(y)?);
                 (b.select(c, x, y, b.computed(dtype))?, dtype)
             }
+            Inst::Cast(x, to) => {
+                let (x, from) = get(x)?;
+                (cast::cast(b, x, from, *to)?, *to)
+            }
             Inst::Gather(g, coords) => {
                 let dtype = schedule.value(nest.gathers[*g]).ty.dtype;
                 let mut at = Vec::with_capacity(coords.len());
@@ -105,7 +109,11 @@ pub(super) fn constant<'c, 'a>(b: &Builder<'c, 'a>, v: f64, dtype: DType) -> Res
 }
 
 /// The neutral element of a reduction, as computed with.
-pub(super) fn neutral<'c, 'a>(b: &Builder<'c, 'a>, combine: Combine, dtype: DType) -> Result<Value<'c, 'a>, LowerError> {
+pub(super) fn neutral<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    combine: Combine,
+    dtype: DType,
+) -> Result<Value<'c, 'a>, LowerError> {
     let ty = b.computed(dtype);
     let extreme = |float: f64, i32: i32, i64: i64, bool: i64| match dtype {
         DType::F32 | DType::F64 => b.constant_float(float, ty),
@@ -161,6 +169,7 @@ fn unary<'c, 'a>(
             let negated = b.value("arith.subi", &[zero, x], ty, &[])?;
             return b.select(b.cmpi(2, x, zero)?, negated, x, ty);
         }
+        UnaryFn::Not => return b.value("arith.xori", &[x, constant(b, 1.0, DType::Bool)?], ty, &[]),
         UnaryFn::Rsqrt => {
             let root = b.value("math.sqrt", &[x], ty, &[])?;
             return b.value("arith.divf", &[constant(b, 1.0, dtype)?, root], ty, &[]);
@@ -190,8 +199,8 @@ fn binary<'c, 'a>(
         (BinaryFn::Div, DType::F32 | DType::F64) => "arith.divf",
         (BinaryFn::Max, DType::F32 | DType::F64) => "arith.maximumf",
         (BinaryFn::Min, DType::F32 | DType::F64) => "arith.minimumf",
-        (BinaryFn::Add | BinaryFn::Max, DType::Bool) => "arith.ori",
-        (BinaryFn::Mul | BinaryFn::Min, DType::Bool) => "arith.andi",
+        (BinaryFn::Or, _) | (BinaryFn::Add | BinaryFn::Max, DType::Bool) => "arith.ori",
+        (BinaryFn::And, _) | (BinaryFn::Mul | BinaryFn::Min, DType::Bool) => "arith.andi",
         (BinaryFn::Sub, DType::Bool) => "arith.xori",
         (BinaryFn::Add, _) => "arith.addi",
         (BinaryFn::Sub, _) => "arith.subi",

@@ -85,7 +85,8 @@ fn in_place(schedule: &Schedule, lives: &[Option<Life>]) -> Vec<ValueId> {
         for (n, nest) in group.nests.iter().enumerate().rev() {
             for result in nest.results.iter().filter(|r| r.reduce.is_none()) {
                 let target = schedule.value(result.value);
-                let whole = rows == 0 || target.place != Place::Inlined || lives[result.value.index()].is_some_and(|l| l.whole);
+                let whole =
+                    rows == 0 || target.place != Place::Inlined || lives[result.value.index()].is_some_and(|l| l.whole);
                 let fits = |m: &ValueId| {
                     let source = schedule.value(*m);
                     let Some(life) = lives[m.index()] else { return false };
@@ -197,7 +198,8 @@ fn place(schedule: &mut Schedule, lives: &[Option<Life>], home: &[ValueId]) {
         }
         active.insert(place, (offset, offset + bytes, stretch.last));
         schedule.workspace = schedule.workspace.max(offset + bytes);
-        schedule.values[stretch.value.index()].place = if stretch.row { Place::Row(offset) } else { Place::Slot(offset) };
+        schedule.values[stretch.value.index()].place =
+            if stretch.row { Place::Row(offset) } else { Place::Slot(offset) };
     }
     for (i, at) in home.iter().enumerate() {
         if at.index() != i {

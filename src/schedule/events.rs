@@ -29,11 +29,7 @@ struct Events<'a> {
 }
 
 /// The values, sites and unfused units of `graph`.
-pub(super) fn units(
-    graph: &Graph,
-    registry: &Registry,
-    level: Level,
-) -> Result<(Schedule, Vec<Unit>), ScheduleError> {
+pub(super) fn units(graph: &Graph, registry: &Registry, level: Level) -> Result<(Schedule, Vec<Unit>), ScheduleError> {
     if !graph.handlers.is_empty() {
         return Err(ScheduleError::NotDifferentiated);
     }

@@ -4,8 +4,8 @@
 //! used, and never stored, if that costs no more than storing it: always if it computes nothing, else if it is
 //! evaluated about once per element, or if it is cheap and evaluated about once per element and consumer.
 
-use super::events::Unit;
 use super::Schedule;
+use super::events::Unit;
 use super::nest::{Access, Coordinate, InstId, Nest, NestResult, ValueId};
 use crate::ir::Graph;
 use crate::ir::kernel::MapDim;
@@ -136,11 +136,9 @@ pub(super) fn merge(a: &mut Nest, b: &Nest) {
     let dims: Vec<Coordinate> = (0..a.domain.len()).map(Coordinate::Dim).collect();
     let own: Vec<(ValueId, InstId)> = a.results.iter().map(|r| (r.value, r.root)).collect();
     let roots: Vec<InstId> = b.results.iter().map(|r| r.root).collect();
-    let roots = a.import(b, &roots, &dims, &mut |a, value, coords| {
-        match own.iter().find(|(v, _)| *v == value) {
-            Some((_, root)) => *root,
-            None => a.read_at(value, coords),
-        }
+    let roots = a.import(b, &roots, &dims, &mut |a, value, coords| match own.iter().find(|(v, _)| *v == value) {
+        Some((_, root)) => *root,
+        None => a.read_at(value, coords),
     });
     for (r, root) in b.results.iter().zip(roots) {
         a.results.push(NestResult { root, ..r.clone() });

@@ -47,6 +47,7 @@ pub enum Inst {
     Binary(BinaryFn, InstId, InstId),
     Compare(CompareFn, InstId, InstId),
     Select(InstId, InstId, InstId),
+    Cast(InstId, DType),
     /// An element of `gathers[i]` at I64 coordinates.
     Gather(usize, SmallVec<[InstId; 4]>),
 }
@@ -61,6 +62,7 @@ impl Inst {
             Inst::Binary(g, a, b) => Inst::Binary(*g, f(*a), f(*b)),
             Inst::Compare(g, a, b) => Inst::Compare(*g, f(*a), f(*b)),
             Inst::Select(c, a, b) => Inst::Select(f(*c), f(*a), f(*b)),
+            Inst::Cast(a, dtype) => Inst::Cast(f(*a), *dtype),
             Inst::Gather(g, coords) => Inst::Gather(*g, coords.iter().map(|c| f(*c)).collect()),
         }
     }
@@ -200,6 +202,7 @@ impl Nest {
             Scalar::Binary(f, a, b) => Inst::Binary(*f, go(a), go(b)),
             Scalar::Compare(f, a, b) => Inst::Compare(*f, go(a), go(b)),
             Scalar::Select(c, a, b) => Inst::Select(go(c), go(a), go(b)),
+            Scalar::Cast(a, dtype) => Inst::Cast(go(a), *dtype),
             Scalar::Gather(source, coords) => {
                 let coords = coords.iter().map(&mut go).collect();
                 let value = resolve(*source);
@@ -286,7 +289,8 @@ impl Nest {
                 }
                 Inst::Index(d) => self.coordinate(dims[*d]),
                 Inst::Gather(g, coords) => {
-                    let coords: Vec<Coordinate> = coords.iter().map(|c| self.as_coordinate(renamed[c.index()])).collect();
+                    let coords: Vec<Coordinate> =
+                        coords.iter().map(|c| self.as_coordinate(renamed[c.index()])).collect();
                     fetch(self, other.gathers[*g], &coords)
                 }
                 inst => {
@@ -329,8 +333,7 @@ impl Nest {
 
     /// Values it reads, in any way, each once.
     pub fn operands(&self) -> Vec<ValueId> {
-        let mut all: Vec<ValueId> =
-            self.reads.iter().map(|r| r.value).chain(self.gathers.iter().copied()).collect();
+        let mut all: Vec<ValueId> = self.reads.iter().map(|r| r.value).chain(self.gathers.iter().copied()).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -350,7 +353,7 @@ impl Nest {
                     work.0 += 1;
                     work.1 += usize::from(*f == BinaryFn::Div);
                 }
-                Inst::Compare(..) | Inst::Select(..) => work.0 += 1,
+                Inst::Compare(..) | Inst::Select(..) | Inst::Cast(..) => work.0 += 1,
                 Inst::Gather(..) => {
                     work.0 += 1;
                     work.1 += 1;

@@ -132,9 +132,12 @@ impl Schedule {
     /// [`to_graph`](Schedule::to_graph) in the DOT language.
     pub fn to_dot(&self, names: &[String]) -> String {
         let graph = self.to_graph(names);
-        format!("{:?}", Dot::with_attr_getters(&graph, &[Config::GraphContentOnly], &|_, _| String::new(), &|_, _| String::new()))
-            .lines()
-            .fold("digraph schedule {\n    node [shape=box]\n".to_owned(), |all, line| all + line + "\n")
+        format!(
+            "{:?}",
+            Dot::with_attr_getters(&graph, &[Config::GraphContentOnly], &|_, _| String::new(), &|_, _| String::new())
+        )
+        .lines()
+        .fold("digraph schedule {\n    node [shape=box]\n".to_owned(), |all, line| all + line + "\n")
             + "}\n"
     }
 }
