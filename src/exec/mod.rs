@@ -4,6 +4,8 @@ pub mod arrays;
 pub mod files;
 pub mod generate;
 pub mod inputs;
+#[cfg(feature = "codegen")]
+pub mod jit;
 pub mod summary;
 mod tensor;
 

@@ -1,1 +1,153 @@
-//! The order of execution, fusion groups and the buffer plan.
+//! From a typed graph to an order of work: loop nests, fusion groups, bounds checks and a buffer plan.
+//!
+//! The schedule is complete: what it says is what [`lower`](crate::lower) emits. It depends on the graph and the level
+//! only, never on the machine.
+
+mod buffers;
+mod events;
+mod fuse;
+mod nest;
+mod rows;
+mod text;
+
+use std::sync::Arc;
+
+pub use nest::{Access, Body, Coordinate, Inst, InstId, Nest, NestResult, ValueId};
+
+use crate::ir::{Graph, Level, NodeId, Registry, TensorType};
+
+/// Why a graph has no schedule. All of these are the fault of an earlier stage.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleError {
+    #[error("`{operator}` is a composite operator and was not expanded")]
+    Composite { operator: String },
+    #[error("the graph still has a handler or a parameter of one: differentiate first")]
+    NotDifferentiated,
+    #[error("`{operator}` has a kernel that does not fit its result type")]
+    Kernel { operator: String },
+}
+
+/// Where a value lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Nowhere: dead, or computed again wherever it is used.
+    Inlined,
+    /// In the caller's input of that index.
+    Input(usize),
+    /// In the caller's output of that index.
+    Output(usize),
+    /// In the workspace, at that many bytes.
+    Slot(u64),
+    /// One row at a time in the workspace, at that many bytes; never whole.
+    Row(u64),
+    /// One element at a time, in a register.
+    Register,
+    /// The elements of another value under another shape.
+    View(ValueId),
+}
+
+/// One value of the schedule.
+#[derive(Clone, Debug)]
+pub struct Value {
+    pub ty: TensorType,
+    /// The node that computes it, or of whose kernel it is a temporary.
+    pub node: NodeId,
+    pub place: Place,
+}
+
+/// A bounds check: every element of `indices` lies in `0..size`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    pub indices: ValueId,
+    pub size: u64,
+    /// The operator that speaks when it fails.
+    pub operator: Arc<str>,
+}
+
+impl Site {
+    /// The trap message of the specification.
+    pub fn message(&self) -> String {
+        format!("{} index out of bounds", self.operator)
+    }
+}
+
+/// How the nests of a group relate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupKind {
+    /// One operator, one nest after the other.
+    Single,
+    /// One nest, of one or more operators.
+    Loops,
+    /// The nests share these outer dimensions and run row by row, all of them on one row before the next.
+    Rows(Vec<u64>),
+}
+
+/// A fusion group: operators that run in one pass.
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub kind: GroupKind,
+    /// The operators it computes, ascending.
+    pub nodes: Vec<NodeId>,
+    pub nests: Vec<Nest>,
+}
+
+impl Group {
+    /// The shared outer dimensions; empty unless [`GroupKind::Rows`].
+    pub fn rows(&self) -> &[u64] {
+        match &self.kind {
+            GroupKind::Rows(rows) => rows,
+            _ => &[],
+        }
+    }
+}
+
+/// One step of the work, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Check `sites[i]`; stop with status `i + 1` if it fails.
+    Check(usize),
+    /// Run `groups[i]`.
+    Run(usize),
+    /// Copy a value into the caller's output of that index (it is also an input or another output).
+    Copy { from: ValueId, output: usize },
+}
+
+/// The schedule of one graph.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    pub level: Level,
+    /// Values of the graph's nodes first, temporaries of their kernels after them.
+    pub values: Vec<Value>,
+    /// The graph's checks in their order, then those that only operators of the graph ask for.
+    pub sites: Vec<Site>,
+    pub groups: Vec<Group>,
+    pub steps: Vec<Step>,
+    /// Bytes of the workspace that the caller provides: the peak of all temporaries.
+    pub workspace: u64,
+}
+
+impl Schedule {
+    pub fn value(&self, id: ValueId) -> &Value {
+        &self.values[id.index()]
+    }
+
+    /// The value whose elements `id` sees: itself unless it is a view.
+    pub fn root(&self, mut id: ValueId) -> ValueId {
+        while let Place::View(of) = self.value(id).place {
+            id = of;
+        }
+        id
+    }
+}
+
+/// Orders, fuses and places the work of `graph`.
+///
+/// # Errors
+/// See [`ScheduleError`].
+pub fn schedule(graph: &Graph, registry: &Registry, level: Level) -> Result<Schedule, ScheduleError> {
+    let (mut schedule, units) = events::units(graph, registry, level)?;
+    let units = if level.fuses() { fuse::inline(&schedule, graph, units) } else { units };
+    rows::group(&mut schedule, graph, units);
+    buffers::plan(&mut schedule, graph);
+    Ok(schedule)
+}

@@ -1,0 +1,262 @@
+//! The two functions: `@main` on tensors, and the entry on buffers with a status.
+
+use melior::Context;
+use melior::ir::attribute::{ArrayAttribute, StringAttribute, TypeAttribute};
+use melior::ir::r#type::FunctionType;
+use melior::ir::{Attribute, BlockRef, Location, Module, OperationRef, Type, Value};
+
+use super::builder::{Builder, Generic, Operand, argument};
+use super::emit::{Emitter, Memory, load_at};
+use super::{LowerError, LowerOptions, TrapMode};
+use crate::ir::kernel::identity;
+use crate::ir::{DType, Graph};
+use crate::schedule::{Group, Schedule, Step};
+
+/// The symbol of the status form.
+pub const ENTRY: &str = "kina_entry";
+
+/// Builds the module, not yet verified.
+pub(super) fn build<'c>(
+    context: &'c Context,
+    graph: &Graph,
+    schedule: &Schedule,
+    options: &LowerOptions,
+) -> Result<Module<'c>, LowerError> {
+    let unknown = Location::unknown(context);
+    let module = Module::new(unknown);
+    let b = Builder { context, block: module.body(), location: unknown };
+    match options.traps {
+        TrapMode::Assert => main_function(&b, graph, schedule, options)?,
+        TrapMode::Status => entry_function(&b, graph, schedule, options)?,
+    }
+    Ok(module)
+}
+
+fn name_attribute<'c>(b: &Builder<'c, '_>, name: &str, more: &str) -> Result<Attribute<'c>, LowerError> {
+    b.attribute(&format!("{{kina.name = {}{more}}}", StringAttribute::new(b.context, name)))
+}
+
+/// Appends a function with an empty first block.
+fn function<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    name: &str,
+    arguments: &[(Type<'c>, Attribute<'c>)],
+    results: &[(Type<'c>, Attribute<'c>)],
+    more: &[(&str, Attribute<'c>)],
+) -> Result<(OperationRef<'c, 'a>, BlockRef<'c, 'a>), LowerError> {
+    let split =
+        |all: &[(Type<'c>, Attribute<'c>)]| -> (Vec<Type<'c>>, Vec<Attribute<'c>>) { all.iter().copied().unzip() };
+    let ((argument_types, argument_attrs), (result_types, result_attrs)) = (split(arguments), split(results));
+    let ty = FunctionType::new(b.context, &argument_types, &result_types);
+    let mut attributes = vec![
+        ("sym_name", b.string(name)),
+        ("function_type", TypeAttribute::new(ty.into()).into()),
+        ("arg_attrs", ArrayAttribute::new(b.context, &argument_attrs).into()),
+        ("res_attrs", ArrayAttribute::new(b.context, &result_attrs).into()),
+    ];
+    attributes.extend_from_slice(more);
+    b.region_op("func.func", &[], &[], &attributes, &argument_types)
+}
+
+/// `func.func @main(inputs) -> (results)` on tensors.
+fn main_function(
+    b: &Builder<'_, '_>,
+    graph: &Graph,
+    schedule: &Schedule,
+    options: &LowerOptions,
+) -> Result<(), LowerError> {
+    let ty = |n: crate::ir::NodeId| b.tensor(&graph.ty(n).shape, b.stored(graph.ty(n).dtype));
+    let mut arguments = Vec::new();
+    for i in &graph.inputs {
+        arguments.push((ty(*i), name_attribute(b, graph.node(*i).name.as_deref().unwrap_or(""), "")?));
+    }
+    let mut results = Vec::new();
+    for o in &graph.outputs {
+        results.push((ty(o.node), name_attribute(b, &o.name, "")?));
+    }
+    let interface = [("llvm.emit_c_interface", b.attribute("unit")?)];
+    let (_, block) = function(b, "main", &arguments, &results, &interface)?;
+    let inputs = (0..graph.inputs.len()).map(|i| argument(block, i)).collect::<Result<Vec<_>, _>>()?;
+    let mut emitter = Emitter::new(schedule, options.level, inputs, None);
+    let mut steps = Steps { graph, options, b: b.at(block), exits: None };
+    steps.run(&mut emitter)?;
+    let b = steps.b;
+    let mut values = Vec::new();
+    for o in &graph.outputs {
+        values.push(emitter.whole(&b, o.node.into())?);
+    }
+    b.op("func.return", &values, &[], &[])?;
+    Ok(())
+}
+
+/// `func.func @kina_entry(inputs.., outputs.., workspace) -> i32` on buffers. No two arguments overlap, except inputs
+/// with each other.
+fn entry_function(
+    b: &Builder<'_, '_>,
+    graph: &Graph,
+    schedule: &Schedule,
+    options: &LowerOptions,
+) -> Result<(), LowerError> {
+    // Bare pointers to buffers without elements have no lowering in MLIR. Nothing touches such an argument, so it may be
+    // of any type.
+    let ty = |n: crate::ir::NodeId| {
+        let (shape, element) = (&graph.ty(n).shape, b.stored(graph.ty(n).dtype));
+        if shape.elements() == 0 { b.memref(&[1], element) } else { b.memref(shape, element) }
+    };
+    let alone = ", llvm.noalias";
+    let mut arguments = Vec::new();
+    for i in &graph.inputs {
+        arguments.push((ty(*i), name_attribute(b, graph.node(*i).name.as_deref().unwrap_or(""), alone)?));
+    }
+    for o in &graph.outputs {
+        arguments.push((ty(o.node), name_attribute(b, &o.name, alone)?));
+    }
+    let bytes = schedule.workspace.max(1);
+    arguments.push((b.memref(&[bytes], b.int_type(8)), name_attribute(b, "workspace", alone)?));
+    let status = b.int_type(32);
+    let (op, block) = function(b, ENTRY, &arguments, &[(status, b.attribute("{}")?)], &[])?;
+    let all = (0..arguments.len()).map(|i| argument(block, i)).collect::<Result<Vec<_>, _>>()?;
+    let (inputs, rest) = all.split_at(graph.inputs.len());
+    let (outputs, workspace) = rest.split_at(graph.outputs.len());
+    let memory = Memory {
+        outputs: outputs.iter().zip(&graph.outputs).map(|(v, o)| (*v, graph.ty(o.node).shape.clone())).collect(),
+        workspace: *workspace.first().ok_or_else(|| super::builder::refused("no workspace"))?,
+        entry: block,
+    };
+    let fail = b.append_block(op, &[status])?;
+    b.at(fail).op("func.return", &[argument(fail, 0)?], &[], &[])?;
+    let mut emitter = Emitter::new(schedule, options.level, inputs.to_vec(), Some(memory));
+    let mut steps = Steps { graph, options, b: b.at(block), exits: Some((op, fail)) };
+    steps.run(&mut emitter)?;
+    let b = steps.b;
+    let ok = b.constant_int(0, status)?;
+    b.op("func.return", &[ok], &[], &[])?;
+    Ok(())
+}
+
+/// The steps of a schedule, emitted one after the other.
+struct Steps<'c, 'a, 's> {
+    graph: &'s Graph,
+    options: &'s LowerOptions,
+    b: Builder<'c, 'a>,
+    /// Where failed checks go: the function, and its block that returns a status. `None`: they assert.
+    exits: Option<(OperationRef<'c, 'a>, BlockRef<'c, 'a>)>,
+}
+
+impl<'c, 'a> Steps<'c, 'a, '_> {
+    fn run(&mut self, emitter: &mut Emitter<'c, 'a, '_>) -> Result<(), LowerError> {
+        let schedule = emitter.schedule;
+        for step in &schedule.steps {
+            match step {
+                Step::Check(site) => self.check(emitter, *site)?,
+                Step::Run(g) => self.group(emitter, &schedule.groups[*g])?,
+                Step::Copy { from, output } => {
+                    // On tensors a result may be named twice.
+                    if emitter.shape(*from).elements() == 0 {
+                        continue;
+                    }
+                    if let Some(to) = emitter.memory.as_ref().and_then(|m| m.outputs.get(*output)).map(|(v, _)| *v) {
+                        let from = emitter.whole(&self.b, *from)?;
+                        self.b.op("memref.copy", &[from, to], &[], &[])?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn locate(&self, node: crate::ir::NodeId) -> Builder<'c, 'a> {
+        let location = match self.options.locations.get(node.index()) {
+            Some(Some((file, line))) => Location::new(self.b.context, file, *line as usize, 1),
+            _ => Location::unknown(self.b.context),
+        };
+        let name = self.graph.node(node).name.as_deref();
+        let location = match name {
+            Some(name) => Location::name(self.b.context, name, location),
+            None => location,
+        };
+        Builder { location, ..self.b }
+    }
+
+    fn group(&mut self, emitter: &mut Emitter<'c, 'a, '_>, group: &Group) -> Result<(), LowerError> {
+        emitter.start_group();
+        if emitter.memory.is_some() && group.rows().contains(&0) {
+            return Ok(());
+        }
+        // On tensors the nests of a row group stand one after the other: rows are a matter of memory.
+        let rows = if emitter.memory.is_some() { group.rows() } else { &[] };
+        if rows.is_empty() {
+            for nest in &group.nests {
+                emitter.nest(&self.locate(nest.node), &[], nest)?;
+            }
+            return Ok(());
+        }
+        let extents: Vec<i64> = rows.iter().map(|d| *d as i64).collect();
+        let attributes = [
+            ("staticLowerBound", self.b.i64s(&vec![0; rows.len()])),
+            ("staticUpperBound", self.b.i64s(&extents)),
+            ("staticStep", self.b.i64s(&vec![1; rows.len()])),
+            ("operandSegmentSizes", self.b.i32s(&[0, 0, 0, 0])),
+        ];
+        let first = group.nests.first().map_or(self.b, |n| self.locate(n.node));
+        let index = vec![self.b.index_type(); rows.len()];
+        let (_, block) = first.region_op("scf.forall", &[], &[], &attributes, &index)?;
+        let at = (0..rows.len()).map(|i| argument(block, i)).collect::<Result<Vec<_>, _>>()?;
+        for nest in &group.nests {
+            emitter.nest(&self.locate(nest.node).at(block), &at, nest)?;
+        }
+        self.b.at(block).region_op("scf.forall.in_parallel", &[], &[], &[], &[])?;
+        Ok(())
+    }
+
+    /// Counts nothing, only remembers whether any index is out of range: one pass that vectorises. The assertion
+    /// itself stands outside, where it cannot be removed as dead code.
+    fn check(&mut self, emitter: &mut Emitter<'c, 'a, '_>, site: usize) -> Result<(), LowerError> {
+        let s = &emitter.schedule.sites[site];
+        if emitter.memory.is_some() && emitter.shape(s.indices).elements() == 0 {
+            return Ok(());
+        }
+        let b = self.locate(emitter.schedule.value(s.indices).node);
+        let indices = emitter.whole(&b, s.indices)?;
+        let shape = emitter.shape(s.indices);
+        let dtype = emitter.dtype(s.indices);
+        let flag = b.int_type(8);
+        let none = b.constant_int(0, flag)?;
+        let (start, results): (Value<'c, 'a>, Vec<Type<'c>>) = if emitter.memory.is_some() {
+            let slot = emitter.slot(&b, DType::Bool, 0)?;
+            b.op("memref.store", &[none, slot], &[], &[])?;
+            (slot, Vec::new())
+        } else {
+            let ty = b.tensor(&[], flag);
+            (b.value("tensor.from_elements", &[none], ty, &[])?, vec![ty])
+        };
+        let ins = [Operand { value: indices, map: identity(shape.rank()), element: b.stored(dtype) }];
+        let outs = [Operand { value: start, map: Vec::new(), element: flag }];
+        let iterators = vec![true; shape.rank()];
+        let (op, block) = b.generic(&Generic { ins: &ins, outs: &outs, iterators: &iterators, results: &results })?;
+        let inner = b.at(block);
+        let index = argument(block, 0)?;
+        let ty = b.computed(dtype);
+        let below = inner.cmpi(2, index, inner.constant_int(0, ty)?)?;
+        let above = inner.cmpi(5, index, inner.constant_int(i64::try_from(s.size).unwrap_or(i64::MAX), ty)?)?;
+        let outside = inner.value("arith.ori", &[below, above], b.int_type(1), &[])?;
+        let outside = inner.value("arith.extui", &[outside], flag, &[])?;
+        let any = inner.value("arith.ori", &[argument(block, 1)?, outside], flag, &[])?;
+        inner.op("linalg.yield", &[any], &[], &[])?;
+        let from = if emitter.memory.is_some() { start } else { super::builder::result_of(op, 0)? };
+        let any = load_at(&b, from, emitter.memory.is_some(), &[], DType::Bool)?;
+        let fine = b.cmpi(0, any, none)?;
+        match self.exits {
+            None => {
+                b.op("cf.assert", &[fine], &[], &[("msg", b.string(&s.message()))])?;
+            }
+            Some((function, fail)) => {
+                let status = b.constant_int(site as i64 + 1, b.int_type(32))?;
+                let next = b.append_block(function, &[])?;
+                b.branch(fine, next, fail, status)?;
+                self.b = self.b.at(next);
+            }
+        }
+        Ok(())
+    }
+}

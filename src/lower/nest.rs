@@ -1,0 +1,438 @@
+//! Emission of loop nests: one `linalg.generic` each, whole or for one row.
+
+use melior::ir::{BlockRef, Type, Value};
+
+use super::LowerError;
+use super::builder::{Builder, Generic, Operand, argument, refused, result_of};
+use super::emit::{Emitter, load_at};
+use super::scalar::{self, Point};
+use crate::ir::DType;
+use crate::ir::kernel::MapDim;
+use crate::schedule::{Inst, Nest, NestResult, Place, ValueId};
+
+/// Where a read of the nest comes from.
+#[derive(Clone, Copy)]
+enum Source<'c, 'a> {
+    /// Not needed.
+    None,
+    /// A value from outside the loop.
+    Outside(Value<'c, 'a>),
+    /// An argument of the loop's block: the operand of that index.
+    Argument(usize),
+    /// The argument of that output: the nest writes over what it reads.
+    Output(usize),
+}
+
+/// A gathered value.
+#[derive(Clone, Copy)]
+enum Gathered<'c, 'a> {
+    Whole(Value<'c, 'a>, DType),
+    /// One row: the first coordinates are those of the row.
+    Row(Value<'c, 'a>, DType),
+    Scalar(Value<'c, 'a>),
+}
+
+/// A point of the nest for [`scalar::body`].
+struct Here<'s, 'c, 'a> {
+    rows: &'s [Value<'c, 'a>],
+    inputs: Vec<Value<'c, 'a>>,
+    gathers: &'s [Gathered<'c, 'a>],
+    buffers: bool,
+    /// Are the inner dimensions those of an enclosing `linalg.generic`? Otherwise they are all of size 1.
+    in_generic: bool,
+}
+
+impl<'c, 'a> Point<'c, 'a> for Here<'_, 'c, 'a> {
+    fn input(&self, _: &Builder<'c, 'a>, i: usize) -> Result<Value<'c, 'a>, LowerError> {
+        self.inputs.get(i).copied().ok_or_else(|| refused("a read without a source"))
+    }
+
+    fn index(&self, b: &Builder<'c, 'a>, d: usize) -> Result<Value<'c, 'a>, LowerError> {
+        match d.checked_sub(self.rows.len()) {
+            None => Ok(self.rows[d]),
+            Some(_) if !self.in_generic => b.constant_index(0),
+            Some(inner) => {
+                let dim = melior::ir::attribute::IntegerAttribute::new(b.int_type(64), inner as i64).into();
+                b.value("linalg.index", &[], b.index_type(), &[("dim", dim)])
+            }
+        }
+    }
+
+    fn gather(&self, b: &Builder<'c, 'a>, i: usize, at: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>, LowerError> {
+        match self.gathers.get(i) {
+            Some(Gathered::Whole(v, dtype)) => load_at(b, *v, self.buffers, at, *dtype),
+            Some(Gathered::Row(v, dtype)) => {
+                load_at(b, *v, self.buffers, at.get(self.rows.len()..).unwrap_or_default(), *dtype)
+            }
+            Some(Gathered::Scalar(v)) => Ok(*v),
+            None => Err(refused("a gather without a source")),
+        }
+    }
+}
+
+/// The coordinate `m` at the current row, if it does not vary inside it.
+fn fixed<'c, 'a>(rows: &[Value<'c, 'a>], zero: Value<'c, 'a>, m: MapDim) -> Option<Value<'c, 'a>> {
+    match m {
+        MapDim::Zero => Some(zero),
+        MapDim::Dim(d) => rows.get(d).copied(),
+    }
+}
+
+fn shifted(map: impl IntoIterator<Item = MapDim>, rows: usize) -> Vec<MapDim> {
+    map.into_iter()
+        .map(|m| match m {
+            MapDim::Dim(d) => MapDim::Dim(d.saturating_sub(rows)),
+            MapDim::Zero => MapDim::Zero,
+        })
+        .collect()
+}
+
+impl<'c, 'a> Emitter<'c, 'a, '_> {
+    /// Emits a nest, for the row at `rows` if there are any.
+    pub fn nest(&mut self, b: &Builder<'c, 'a>, rows: &[Value<'c, 'a>], nest: &Nest) -> Result<(), LowerError> {
+        if self.memory.is_some() && nest.points() == 0 {
+            return self.reductions_of_nothing(b, rows, nest);
+        }
+        let gathers = self.gathers(b, rows, nest)?;
+        let inner: Vec<u64> = nest.domain.iter().skip(rows.len()).copied().collect();
+        if !rows.is_empty() && nest.is_map() && inner.iter().all(|d| *d == 1) {
+            return self.scalars(b, rows, nest, &gathers);
+        }
+        self.loops(b, rows, nest, &inner, &gathers)
+    }
+
+    /// A nest without points leaves its reductions at their neutral elements. Buffers without elements are never
+    /// touched.
+    fn reductions_of_nothing(
+        &mut self,
+        b: &Builder<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        nest: &Nest,
+    ) -> Result<(), LowerError> {
+        for (i, r) in nest.results.iter().enumerate() {
+            if self.shape(r.value).elements() > 0 {
+                let (out, in_slot) = self.output(b, rows, r, i)?;
+                if in_slot {
+                    let value = load_at(b, out.value, true, &[], self.dtype(r.value))?;
+                    self.write_scalar(b, rows, r, value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn gathers(
+        &mut self,
+        b: &Builder<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        nest: &Nest,
+    ) -> Result<Vec<Gathered<'c, 'a>>, LowerError> {
+        let mut all = Vec::with_capacity(nest.gathers.len());
+        for v in &nest.gathers {
+            let dtype = self.dtype(*v);
+            all.push(match (self.place(*v), self.register(*v)) {
+                (Place::Register, Some(value)) => Gathered::Scalar(value),
+                (Place::Row(at), _) => {
+                    let shape: Vec<u64> = self.shape(*v).iter().skip(rows.len()).copied().collect();
+                    Gathered::Row(self.view(b, at, &shape, dtype)?, dtype)
+                }
+                _ => Gathered::Whole(self.whole(b, *v)?, dtype),
+            });
+        }
+        Ok(all)
+    }
+
+    /// A nest whose row is one point: plain scalar code.
+    fn scalars(
+        &mut self,
+        b: &Builder<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        nest: &Nest,
+        gathers: &[Gathered<'c, 'a>],
+    ) -> Result<(), LowerError> {
+        let zero = b.constant_index(0)?;
+        let mut inputs = Vec::with_capacity(nest.reads.len());
+        for r in &nest.reads {
+            let at: Vec<_> = r.map.iter().map(|m| fixed(rows, zero, *m).unwrap_or(zero)).collect();
+            inputs.push(self.scalar_at(b, rows.len(), r.value, &at)?);
+        }
+        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), in_generic: false };
+        let values = scalar::body(b, self.schedule, nest, self.level, &here)?;
+        for (r, v) in nest.results.iter().zip(values) {
+            let stored = scalar::store(b, v, self.dtype(r.value))?;
+            self.write_scalar(b, rows, r, stored)?;
+        }
+        Ok(())
+    }
+
+    /// The element of `v` at known coordinates.
+    fn scalar_at(
+        &mut self,
+        b: &Builder<'c, 'a>,
+        rows: usize,
+        v: ValueId,
+        at: &[Value<'c, 'a>],
+    ) -> Result<Value<'c, 'a>, LowerError> {
+        if let Some(value) = self.register(v) {
+            return Ok(value);
+        }
+        match self.place(v) {
+            Place::Row(offset) => {
+                let shape: Vec<u64> = self.shape(v).iter().skip(rows).copied().collect();
+                let row = self.view(b, offset, &shape, self.dtype(v))?;
+                load_at(b, row, true, at.get(rows..).unwrap_or_default(), self.dtype(v))
+            }
+            _ => self.element(b, v, at),
+        }
+    }
+
+    /// Keeps the only element of a row of `r.value`, and stores it if it has a place.
+    fn write_scalar(
+        &mut self,
+        b: &Builder<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        r: &NestResult,
+        stored: Value<'c, 'a>,
+    ) -> Result<(), LowerError> {
+        if !rows.is_empty() {
+            self.set_register(r.value, stored);
+        }
+        if self.place(r.value) == Place::Register {
+            return Ok(());
+        }
+        let zero = b.constant_index(0)?;
+        let mut operands = vec![stored];
+        match self.place(r.value) {
+            Place::Row(offset) => {
+                let shape: Vec<u64> = self.shape(r.value).iter().skip(rows.len()).copied().collect();
+                operands.push(self.view(b, offset, &shape, self.dtype(r.value))?);
+                operands.extend(shape.iter().map(|_| zero));
+            }
+            _ => {
+                operands.push(self.whole(b, r.value)?);
+                operands.extend(r.map.iter().map(|m| fixed(rows, zero, *m).unwrap_or(zero)));
+            }
+        }
+        b.op("memref.store", &operands, &[], &[])?;
+        Ok(())
+    }
+
+    /// An operand of a `linalg.generic`: all of `v`, or its part in the current row.
+    fn operand(
+        &mut self,
+        b: &Builder<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        v: ValueId,
+        map: &[MapDim],
+    ) -> Result<Operand<'c, 'a>, LowerError> {
+        let element = b.stored(self.dtype(v));
+        if let Place::Row(at) = self.place(v) {
+            let shape: Vec<u64> = self.shape(v).iter().skip(rows.len()).copied().collect();
+            let value = self.view(b, at, &shape, self.dtype(v))?;
+            return Ok(Operand { value, map: shifted(map.iter().skip(rows.len()).copied(), rows.len()), element });
+        }
+        let whole = self.whole(b, v)?;
+        if rows.is_empty() {
+            return Ok(Operand { value: whole, map: map.to_vec(), element });
+        }
+        let zero = b.constant_index(0)?;
+        let at: Vec<_> = map.iter().map(|m| fixed(rows, zero, *m)).collect();
+        let free = map.iter().zip(&at).filter(|(_, a)| a.is_none()).map(|(m, _)| *m);
+        let map = shifted(free, rows.len());
+        let value = if at.iter().all(Option::is_none) { whole } else { b.row_of(whole, self.shape(v), element, &at)? };
+        Ok(Operand { value, map, element })
+    }
+
+    /// Do `a` and `b` occupy the same memory element by element?
+    fn same_buffer(&self, a: ValueId, b: ValueId) -> bool {
+        self.memory.is_some()
+            && self.place(a) == self.place(b)
+            && !matches!(self.place(a), Place::View(_) | Place::Inlined | Place::Register)
+            && self.shape(a) == self.shape(b)
+            && self.dtype(a) == self.dtype(b)
+    }
+
+    fn loops(
+        &mut self,
+        b: &Builder<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        nest: &Nest,
+        inner: &[u64],
+        gathers: &[Gathered<'c, 'a>],
+    ) -> Result<(), LowerError> {
+        let mut ins: Vec<Operand<'c, 'a>> = Vec::new();
+        let mut sources = Vec::with_capacity(nest.reads.len());
+        let needed = nest.body.needed(nest.results.iter().map(|r| r.root));
+        let used = |i: usize| nest.body.insts().iter().zip(&needed).any(|(inst, n)| *n && *inst == Inst::Input(i));
+        let zero = b.constant_index(0)?;
+        for (i, r) in nest.reads.iter().enumerate() {
+            let over = |w: &NestResult| w.reduce.is_none() && w.map == r.map && self.same_buffer(w.value, r.value);
+            sources.push(if !used(i) {
+                Source::None
+            } else if let Some(o) = nest.results.iter().position(over) {
+                Source::Output(o)
+            } else if let (false, Some(at)) =
+                (rows.is_empty(), r.map.iter().map(|m| fixed(rows, zero, *m)).collect::<Option<Vec<_>>>())
+            {
+                Source::Outside(self.scalar_at(b, rows.len(), r.value, &at)?)
+            } else {
+                ins.push(self.operand(b, rows, r.value, &r.map)?);
+                Source::Argument(ins.len() - 1)
+            });
+        }
+        let mut outs: Vec<Operand<'c, 'a>> = Vec::new();
+        let mut in_slot = Vec::new();
+        for (i, r) in nest.results.iter().enumerate() {
+            let (out, slot) = self.output(b, rows, r, i)?;
+            outs.push(out);
+            in_slot.push(slot);
+        }
+        let iterators: Vec<bool> = (rows.len()..nest.domain.len())
+            .map(|d| nest.results.iter().any(|r| r.reduce.is_some() && !r.map.contains(&MapDim::Dim(d))))
+            .collect();
+        self.cover(b, inner, &mut ins, &outs)?;
+        let results: Vec<Type<'c>> = if self.memory.is_some() {
+            Vec::new()
+        } else {
+            nest.results.iter().map(|r| b.tensor(self.shape(r.value), b.stored(self.dtype(r.value)))).collect()
+        };
+        let (op, block) = b.generic(&Generic { ins: &ins, outs: &outs, iterators: &iterators, results: &results })?;
+        self.body(&b.at(block), block, rows, nest, &sources, ins.len(), gathers)?;
+        for (i, r) in nest.results.iter().enumerate() {
+            if self.memory.is_none() {
+                self.set_tensor(r.value, result_of(op, i)?);
+            } else if in_slot[i] {
+                let value = load_at(b, outs[i].value, true, &[], self.dtype(r.value))?;
+                self.write_scalar(b, rows, r, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The operand that result `r`, the `n`-th of its nest, is written to, and whether that is a stack slot.
+    fn output(
+        &mut self,
+        b: &Builder<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        r: &NestResult,
+        n: usize,
+    ) -> Result<(Operand<'c, 'a>, bool), LowerError> {
+        let dtype = self.dtype(r.value);
+        let element = b.stored(dtype);
+        let shape = self.shape(r.value);
+        let start = match r.reduce {
+            Some(combine) => Some(scalar::store(b, scalar::neutral(b, combine, dtype)?, dtype)?),
+            None => None,
+        };
+        if self.memory.is_none() {
+            let ty = b.tensor(shape, element);
+            let empty = b.value("tensor.empty", &[], ty, &[])?;
+            let out = Operand { value: empty, map: crate::ir::kernel::identity(shape.rank()), element };
+            let value = match start {
+                Some(start) => result_of(fill(b, &out, &[ty], start)?, 0)?,
+                None => empty,
+            };
+            return Ok((Operand { value, map: r.map.clone(), element }, false));
+        }
+        let one = shape.iter().skip(rows.len()).product::<u64>() == 1;
+        if let (Some(start), true) = (start, one && (self.level.fuses() || !rows.is_empty())) {
+            let slot = self.slot(b, dtype, n)?;
+            b.op("memref.store", &[start, slot], &[], &[])?;
+            return Ok((Operand { value: slot, map: Vec::new(), element }, true));
+        }
+        let out = self.operand(b, rows, r.value, &r.map)?;
+        if let Some(start) = start {
+            // The buffer has the dimensions that the map has.
+            let rank = out.map.len();
+            fill(b, &Operand { map: crate::ir::kernel::identity(rank), ..out.clone() }, &[], start)?;
+        }
+        Ok((out, false))
+    }
+
+    /// Adds operands that are never read, so that the maps say the extent of every dimension.
+    fn cover(
+        &mut self,
+        b: &Builder<'c, 'a>,
+        inner: &[u64],
+        ins: &mut Vec<Operand<'c, 'a>>,
+        outs: &[Operand<'c, 'a>],
+    ) -> Result<(), LowerError> {
+        let element = b.int_type(8);
+        for (d, extent) in inner.iter().enumerate() {
+            let dim = MapDim::Dim(d);
+            if ins.iter().chain(outs).any(|o| o.map.contains(&dim)) {
+                continue;
+            }
+            let value = match &self.memory {
+                None => b.value("tensor.empty", &[], b.tensor(&[*extent], element), &[])?,
+                Some(memory) => {
+                    // Stride 0: even if it were read, it would be in range.
+                    let layout = b.attribute("strided<[0]>")?;
+                    let ty = melior::ir::r#type::MemRefType::new(element, &[*extent as i64], Some(layout), None);
+                    let attributes = [
+                        ("static_offsets", b.i64s(&[0])),
+                        ("static_sizes", b.i64s(&[*extent as i64])),
+                        ("static_strides", b.i64s(&[0])),
+                        ("operandSegmentSizes", b.i32s(&[1, 0, 0, 0])),
+                    ];
+                    b.value("memref.reinterpret_cast", &[memory.workspace], ty.into(), &attributes)?
+                }
+            };
+            ins.push(Operand { value, map: vec![dim], element });
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn body(
+        &self,
+        b: &Builder<'c, 'a>,
+        block: BlockRef<'c, 'a>,
+        rows: &[Value<'c, 'a>],
+        nest: &Nest,
+        sources: &[Source<'c, 'a>],
+        ins: usize,
+        gathers: &[Gathered<'c, 'a>],
+    ) -> Result<(), LowerError> {
+        let mut inputs = Vec::with_capacity(sources.len());
+        for s in sources {
+            inputs.push(match s {
+                Source::Outside(v) => *v,
+                Source::Argument(i) => argument(block, *i)?,
+                Source::Output(o) => argument(block, ins + o)?,
+                // Never looked at, but positions must agree.
+                Source::None => argument(block, ins)?,
+            });
+        }
+        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), in_generic: true };
+        let values = scalar::body(b, self.schedule, nest, self.level, &here)?;
+        let mut yielded = Vec::with_capacity(values.len());
+        for (i, (r, v)) in nest.results.iter().zip(values).enumerate() {
+            let dtype = self.dtype(r.value);
+            let v = match r.reduce {
+                Some(combine) => {
+                    let acc = scalar::load(b, argument(block, ins + i)?, dtype)?;
+                    scalar::combine(b, combine, acc, v, dtype, self.level)?
+                }
+                None => v,
+            };
+            yielded.push(scalar::store(b, v, dtype)?);
+        }
+        b.op("linalg.yield", &yielded, &[], &[])?;
+        Ok(())
+    }
+}
+
+/// Sets every element of an operand.
+fn fill<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    out: &Operand<'c, 'a>,
+    results: &[Type<'c>],
+    value: Value<'c, 'a>,
+) -> Result<melior::ir::OperationRef<'c, 'a>, LowerError> {
+    let iterators = vec![false; out.map.len()];
+    let (op, block) =
+        b.generic(&Generic { ins: &[], outs: std::slice::from_ref(out), iterators: &iterators, results })?;
+    b.at(block).op("linalg.yield", &[value], &[], &[])?;
+    Ok(op)
+}

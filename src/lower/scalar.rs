@@ -1,0 +1,258 @@
+//! Scalar bodies as `arith` and `math` operations.
+
+use melior::ir::Value;
+
+use super::builder::Builder;
+use super::elementary::exp_f32;
+use super::{LowerError, cast};
+use crate::ir::kernel::{BinaryFn, Combine, CompareFn, UnaryFn};
+use crate::ir::{DType, Level};
+use crate::schedule::{Inst, InstId, Nest, Schedule};
+
+/// Where the instructions of a body get their elements and indices from.
+pub(super) trait Point<'c, 'a> {
+    /// The element of `reads[i]`, as stored.
+    fn input(&self, b: &Builder<'c, 'a>, i: usize) -> Result<Value<'c, 'a>, LowerError>;
+    /// The iteration index `d`, of type `index`.
+    fn index(&self, b: &Builder<'c, 'a>, d: usize) -> Result<Value<'c, 'a>, LowerError>;
+    /// An element of `gathers[i]` at coordinates of type `index`, as stored.
+    fn gather(&self, b: &Builder<'c, 'a>, i: usize, at: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>, LowerError>;
+}
+
+/// Emits what the nest's results need; returns one value per result, as computed with.
+pub(super) fn body<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    schedule: &Schedule,
+    nest: &Nest,
+    level: Level,
+    point: &dyn Point<'c, 'a>,
+) -> Result<Vec<Value<'c, 'a>>, LowerError> {
+    let needed = nest.body.needed(nest.results.iter().map(|r| r.root));
+    let mut values: Vec<Option<(Value<'c, 'a>, DType)>> = vec![None; needed.len()];
+    for (i, inst) in nest.body.insts().iter().enumerate() {
+        if !needed[i] {
+            continue;
+        }
+        // Operands are earlier instructions and needed with their user.
+        let get = |id: &InstId| {
+            values.get(id.index()).copied().flatten().ok_or_else(|| super::builder::refused("a body out of order"))
+        };
+        let value = match inst {
+            Inst::Input(r) => {
+                let dtype = schedule.value(nest.reads[*r].value).ty.dtype;
+                (load(b, point.input(b, *r)?, dtype)?, dtype)
+            }
+            Inst::Index(d) => {
+                let index = point.index(b, *d)?;
+                (b.value("arith.index_cast", &[index], b.int_type(64), &[])?, DType::I64)
+            }
+            Inst::Constant(v, dtype) => (constant(b, v.get(), *dtype)?, *dtype),
+            Inst::Unary(f, x) => {
+                let (x, dtype) = get(x)?;
+                (unary(b, *f, x, dtype, level)?, dtype)
+            }
+            Inst::Binary(f, x, y) => {
+                let ((x, dtype), (y, _)) = (get(x)?, get(y)?);
+                (binary(b, *f, x, y, dtype)?, dtype)
+            }
+            Inst::Compare(f, x, y) => {
+                let ((x, dtype), (y, _)) = (get(x)?, get(y)?);
+                (compare(b, *f, x, y, dtype)?, DType::Bool)
+            }
+            Inst::Select(c, x, y) => {
+                let ((c, _), (x, dtype), (y, _)) = (get(c)?, get(x)?, get(y)?);
+                (b.select(c, x, y, b.computed(dtype))?, dtype)
+            }
+            Inst::Cast(x, to) => {
+                let (x, from) = get(x)?;
+                (cast::cast(b, x, from, *to)?, *to)
+            }
+            Inst::Gather(g, coords) => {
+                let dtype = schedule.value(nest.gathers[*g]).ty.dtype;
+                let mut at = Vec::with_capacity(coords.len());
+                for c in coords {
+                    at.push(b.value("arith.index_cast", &[get(c)?.0], b.index_type(), &[])?);
+                }
+                (load(b, point.gather(b, *g, &at)?, dtype)?, dtype)
+            }
+        };
+        values[i] = Some(value);
+    }
+    let root = |id: InstId| values[id.index()].map(|(v, _)| v).ok_or_else(|| super::builder::refused("an empty body"));
+    nest.results.iter().map(|r| root(r.root)).collect()
+}
+
+/// From how an element is stored to how it is computed with.
+pub(super) fn load<'c, 'a>(b: &Builder<'c, 'a>, v: Value<'c, 'a>, dtype: DType) -> Result<Value<'c, 'a>, LowerError> {
+    match dtype {
+        DType::Bool => b.cmpi(1, v, b.constant_int(0, b.int_type(8))?),
+        _ => Ok(v),
+    }
+}
+
+/// From how a scalar is computed with to how it is stored.
+pub(super) fn store<'c, 'a>(b: &Builder<'c, 'a>, v: Value<'c, 'a>, dtype: DType) -> Result<Value<'c, 'a>, LowerError> {
+    match dtype {
+        DType::Bool => b.value("arith.extui", &[v], b.int_type(8), &[]),
+        _ => Ok(v),
+    }
+}
+
+/// A constant, as computed with.
+pub(super) fn constant<'c, 'a>(b: &Builder<'c, 'a>, v: f64, dtype: DType) -> Result<Value<'c, 'a>, LowerError> {
+    let ty = b.computed(dtype);
+    match dtype {
+        DType::Bool => b.constant_int(i64::from(v != 0.0), ty),
+        DType::I32 | DType::I64 => b.constant_int(v as i64, ty),
+        DType::F32 | DType::F64 => b.constant_float(v, ty),
+    }
+}
+
+/// The neutral element of a reduction, as computed with.
+pub(super) fn neutral<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    combine: Combine,
+    dtype: DType,
+) -> Result<Value<'c, 'a>, LowerError> {
+    let ty = b.computed(dtype);
+    let extreme = |float: f64, i32: i32, i64: i64, bool: i64| match dtype {
+        DType::F32 | DType::F64 => b.constant_float(float, ty),
+        DType::I32 => b.constant_int(i64::from(i32), ty),
+        DType::I64 => b.constant_int(i64, ty),
+        DType::Bool => b.constant_int(bool, ty),
+    };
+    match combine {
+        Combine::Add => constant(b, 0.0, dtype),
+        Combine::Mul => constant(b, 1.0, dtype),
+        Combine::Max => extreme(f64::NEG_INFINITY, i32::MIN, i64::MIN, 0),
+        Combine::Min => extreme(f64::INFINITY, i32::MAX, i64::MAX, 1),
+    }
+}
+
+/// One step of a reduction. Sums of floats may be reassociated at -O2, nothing else may.
+pub(super) fn combine<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    combine: Combine,
+    acc: Value<'c, 'a>,
+    v: Value<'c, 'a>,
+    dtype: DType,
+    level: Level,
+) -> Result<Value<'c, 'a>, LowerError> {
+    let f = match combine {
+        Combine::Add if dtype.is_float() && level == Level::O2 => {
+            let fast = b.attribute("#arith.fastmath<reassoc>")?;
+            return b.value("arith.addf", &[acc, v], b.computed(dtype), &[("fastmath", fast)]);
+        }
+        Combine::Add => BinaryFn::Add,
+        Combine::Mul => BinaryFn::Mul,
+        Combine::Max => BinaryFn::Max,
+        Combine::Min => BinaryFn::Min,
+    };
+    binary(b, f, acc, v, dtype)
+}
+
+fn unary<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    f: UnaryFn,
+    x: Value<'c, 'a>,
+    dtype: DType,
+    level: Level,
+) -> Result<Value<'c, 'a>, LowerError> {
+    let ty = b.computed(dtype);
+    let name = match f {
+        UnaryFn::Exp if dtype == DType::F32 && level == Level::O2 => return exp_f32(b, x),
+        UnaryFn::Neg if !dtype.is_float() => {
+            return b.value("arith.subi", &[constant(b, 0.0, dtype)?, x], ty, &[]);
+        }
+        UnaryFn::Abs if !dtype.is_float() => {
+            let zero = constant(b, 0.0, dtype)?;
+            let negated = b.value("arith.subi", &[zero, x], ty, &[])?;
+            return b.select(b.cmpi(2, x, zero)?, negated, x, ty);
+        }
+        UnaryFn::Not => return b.value("arith.xori", &[x, constant(b, 1.0, DType::Bool)?], ty, &[]),
+        UnaryFn::Rsqrt => {
+            let root = b.value("math.sqrt", &[x], ty, &[])?;
+            return b.value("arith.divf", &[constant(b, 1.0, dtype)?, root], ty, &[]);
+        }
+        UnaryFn::Neg => "arith.negf",
+        UnaryFn::Abs => "math.absf",
+        UnaryFn::Exp => "math.exp",
+        UnaryFn::Log => "math.log",
+        UnaryFn::Sqrt => "math.sqrt",
+        UnaryFn::Tanh => "math.tanh",
+    };
+    b.value(name, &[x], ty, &[])
+}
+
+fn binary<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    f: BinaryFn,
+    x: Value<'c, 'a>,
+    y: Value<'c, 'a>,
+    dtype: DType,
+) -> Result<Value<'c, 'a>, LowerError> {
+    let ty = b.computed(dtype);
+    let name = match (f, dtype) {
+        (BinaryFn::Add, DType::F32 | DType::F64) => "arith.addf",
+        (BinaryFn::Sub, DType::F32 | DType::F64) => "arith.subf",
+        (BinaryFn::Mul, DType::F32 | DType::F64) => "arith.mulf",
+        (BinaryFn::Div, DType::F32 | DType::F64) => "arith.divf",
+        (BinaryFn::Max, DType::F32 | DType::F64) => "arith.maximumf",
+        (BinaryFn::Min, DType::F32 | DType::F64) => "arith.minimumf",
+        (BinaryFn::Or, _) | (BinaryFn::Add | BinaryFn::Max, DType::Bool) => "arith.ori",
+        (BinaryFn::And, _) | (BinaryFn::Mul | BinaryFn::Min, DType::Bool) => "arith.andi",
+        (BinaryFn::Sub, DType::Bool) => "arith.xori",
+        (BinaryFn::Add, _) => "arith.addi",
+        (BinaryFn::Sub, _) => "arith.subi",
+        (BinaryFn::Mul, _) => "arith.muli",
+        (BinaryFn::Div, _) => return divide(b, x, y, dtype),
+        (BinaryFn::Max, _) => "arith.maxsi",
+        (BinaryFn::Min, _) => "arith.minsi",
+    };
+    b.value(name, &[x, y], ty, &[])
+}
+
+/// Integer division, defined everywhere: by 0 it gives 0, and the least integer by -1 gives itself.
+fn divide<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    x: Value<'c, 'a>,
+    y: Value<'c, 'a>,
+    dtype: DType,
+) -> Result<Value<'c, 'a>, LowerError> {
+    let ty = b.computed(dtype);
+    let zero = constant(b, 0.0, dtype)?;
+    let one = constant(b, 1.0, dtype)?;
+    if dtype == DType::Bool {
+        return b.value("arith.andi", &[x, y], ty, &[]);
+    }
+    let by_zero = b.cmpi(0, y, zero)?;
+    let by_minus_one = b.cmpi(0, y, b.constant_int(-1, ty)?)?;
+    let special = b.value("arith.ori", &[by_zero, by_minus_one], b.int_type(1), &[])?;
+    let quotient = b.value("arith.divsi", &[x, b.select(special, one, y, ty)?], ty, &[])?;
+    let negated = b.value("arith.subi", &[zero, x], ty, &[])?;
+    let quotient = b.select(by_minus_one, negated, quotient, ty)?;
+    b.select(by_zero, zero, quotient, ty)
+}
+
+fn compare<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    f: CompareFn,
+    x: Value<'c, 'a>,
+    y: Value<'c, 'a>,
+    dtype: DType,
+) -> Result<Value<'c, 'a>, LowerError> {
+    // (float, signed, unsigned): ordered comparisons are false on NaN, only `ne` is unordered.
+    let (float, signed, unsigned) = match f {
+        CompareFn::Eq => (1, 0, 0),
+        CompareFn::Ne => (13, 1, 1),
+        CompareFn::Lt => (4, 2, 6),
+        CompareFn::Le => (5, 3, 7),
+        CompareFn::Gt => (2, 4, 8),
+        CompareFn::Ge => (3, 5, 9),
+    };
+    match dtype {
+        DType::F32 | DType::F64 => b.cmpf(float, x, y),
+        DType::I32 | DType::I64 => b.cmpi(signed, x, y),
+        DType::Bool => b.cmpi(unsigned, x, y),
+    }
+}

@@ -1,0 +1,200 @@
+//! Fusion groups: nests that share outer dimensions run together, one row at a time.
+
+use super::events::Unit;
+use super::fuse::{aligned, merge, pinned};
+use super::nest::{Inst, Nest, ValueId};
+use super::{Group, GroupKind, Schedule, Step};
+use crate::ir::Graph;
+use crate::ir::kernel::MapDim;
+
+/// Bytes of one row up to which a group gives up outer dimensions to take in another nest: what a core's second-level
+/// cache holds. Part of the fixed target description (DESIGN §7), so that schedules do not depend on the machine.
+const ROW_BYTES: u64 = 1 << 20;
+/// How many open groups are looked at for a nest to join.
+const WINDOW: usize = 8;
+
+struct Open {
+    rows: Vec<u64>,
+    nests: Vec<Nest>,
+    /// Takes no further nests.
+    closed: bool,
+}
+
+/// Puts the units into groups and steps.
+pub(super) fn group(schedule: &mut Schedule, graph: &Graph, units: Vec<Unit>) {
+    if schedule.level.fuses() {
+        fused(schedule, graph, units);
+    } else {
+        for unit in units {
+            match unit {
+                Unit::Check(site) => schedule.steps.push(Step::Check(site)),
+                Unit::Nest(nest) => match schedule.groups.last_mut() {
+                    Some(last) if last.nodes == nest.nodes => last.nests.push(nest),
+                    _ => {
+                        schedule.steps.push(Step::Run(schedule.groups.len()));
+                        let nodes = nest.nodes.clone();
+                        schedule.groups.push(Group { kind: GroupKind::Single, nodes, nests: vec![nest] });
+                    }
+                },
+            }
+        }
+    }
+}
+
+fn fused(schedule: &mut Schedule, graph: &Graph, units: Vec<Unit>) {
+    let mut open: Vec<Open> = Vec::new();
+    let mut group_of: Vec<Option<usize>> = vec![None; schedule.values.len()];
+    let mut steps = Vec::new();
+    // Groups before it run before the last check.
+    let mut barrier = 0;
+    for unit in units {
+        let nest = match unit {
+            Unit::Check(site) => {
+                steps.extend((barrier..open.len()).map(Step::Run));
+                barrier = open.len();
+                steps.push(Step::Check(site));
+                continue;
+            }
+            Unit::Nest(nest) => nest,
+        };
+        let earliest = nest.operands().into_iter().fold(barrier, |earliest, v| {
+            let root = schedule.root(v);
+            let after = |g: usize| if root == v { g } else { g + 1 };
+            group_of[root.index()].map_or(earliest, |g| earliest.max(after(g)))
+        });
+        let contraction = is_contraction(schedule, &nest);
+        let joined = (earliest.max(open.len().saturating_sub(WINDOW))..open.len())
+            .filter(|_| !contraction)
+            .find_map(|g| Some((g, common_rows(schedule, &open[g], &nest)?)));
+        let g = match joined {
+            Some((g, rows)) => {
+                open[g].rows.truncate(rows);
+                g
+            }
+            None => {
+                let rows = nest.domain[..parallel_prefix(&nest)].to_vec();
+                open.push(Open { rows, nests: Vec::new(), closed: contraction });
+                open.len() - 1
+            }
+        };
+        for r in &nest.results {
+            group_of[r.value.index()] = Some(g);
+        }
+        open[g].nests.push(nest);
+    }
+    steps.extend((barrier..open.len()).map(Step::Run));
+    schedule.steps = steps;
+
+    let mut kept = pinned(schedule, graph);
+    for (g, group) in open.iter().enumerate() {
+        for v in group.nests.iter().flat_map(Nest::operands) {
+            if group_of[v.index()] != Some(g) {
+                kept[v.index()] = true;
+            }
+        }
+    }
+    schedule.groups = open.into_iter().map(|g| finish(g, &kept)).collect();
+}
+
+/// Merges the nests of a group where one traversal can do the work of two, and names its kind.
+fn finish(group: Open, kept: &[bool]) -> Group {
+    // Nests that are all of the row's rank have no work inside a row: they are one plain traversal.
+    let flat = group.nests.iter().all(|n| n.domain.len() == group.rows.len());
+    let rows = if flat || group.closed { Vec::new() } else { group.rows };
+    let mut nests: Vec<Nest> = Vec::new();
+    for nest in group.nests {
+        match merge_target(&nests, &nest) {
+            Some(t) => merge(&mut nests[t], &nest),
+            None => nests.push(nest),
+        }
+    }
+    let used: Vec<ValueId> = nests.iter().flat_map(Nest::operands).collect();
+    for nest in &mut nests {
+        nest.results.retain(|r| kept[r.value.index()] || used.contains(&r.value));
+    }
+    nests.retain(|n| !n.results.is_empty());
+    let nests: Vec<Nest> = nests.iter().map(Nest::compact).collect();
+    let mut nodes: Vec<_> = nests.iter().flat_map(|n| n.nodes.iter().copied()).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let kind = if !rows.is_empty() && nests.len() > 1 {
+        GroupKind::Rows(rows)
+    } else if nodes.len() > 1 {
+        GroupKind::Loops
+    } else {
+        GroupKind::Single
+    };
+    Group { kind, nodes, nests }
+}
+
+/// The nest into which `b` can be merged: of the same domain, after every nest whose result `b` reads, and not reading
+/// anything of it but elements at the same point.
+fn merge_target(nests: &[Nest], b: &Nest) -> Option<usize> {
+    const LARGEST: usize = 512;
+    let operands = b.operands();
+    for (i, a) in nests.iter().enumerate().rev() {
+        let own: Vec<_> = a.results.iter().filter(|r| operands.contains(&r.value)).collect();
+        let pointwise = own.iter().all(|r| {
+            r.reduce.is_none()
+                && !b.gathers.contains(&r.value)
+                && b.reads.iter().filter(|x| x.value == r.value).all(|x| x.map == r.map)
+        });
+        let small = a.body.insts().len() + b.body.insts().len() <= LARGEST;
+        if a.domain == b.domain && pointwise && small {
+            return Some(i);
+        }
+        if !own.is_empty() {
+            return None;
+        }
+    }
+    None
+}
+
+/// How many outer dimensions are parallel, outermost in every result and in order.
+fn parallel_prefix(nest: &Nest) -> usize {
+    (0..nest.domain.len()).take_while(|d| nest.results.iter().all(|r| r.map.get(*d) == Some(&MapDim::Dim(*d)))).count()
+}
+
+/// A reduction that visits more points than any operand has elements (a matmul): it reuses its operands across rows,
+/// so rows are the wrong order for it.
+fn is_contraction(schedule: &Schedule, nest: &Nest) -> bool {
+    let operands = nest.operands();
+    !nest.is_map()
+        && !operands.is_empty()
+        && operands.iter().all(|v| schedule.value(*v).ty.shape.elements() < nest.points())
+}
+
+/// How many outer dimensions the group and the nest can share, if joining them is possible and of use.
+fn common_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Option<usize> {
+    if group.closed {
+        return None;
+    }
+    let prefix = parallel_prefix(nest);
+    let mut rows = group.rows.iter().zip(&nest.domain[..prefix]).take_while(|(a, b)| a == b).count();
+    let mut shares = false;
+    let produced: Vec<ValueId> = group.nests.iter().flat_map(|n| n.results.iter().map(|r| r.value)).collect();
+    for access in &nest.reads {
+        if produced.contains(&access.value) {
+            rows = rows.min(aligned(access, rows));
+            shares = true;
+        } else {
+            shares |= group.nests.iter().any(|n| n.reads.iter().any(|r| r.value == access.value));
+        }
+    }
+    for inst in nest.body.insts() {
+        if let Inst::Gather(g, coords) = inst {
+            if produced.contains(&nest.gathers[*g]) {
+                let own = coords.iter().take(rows).enumerate();
+                rows = own.take_while(|(i, c)| *nest.body.inst(**c) == Inst::Index(*i)).count();
+                shares = true;
+            }
+        }
+    }
+    let inner_bytes = |n: &Nest| {
+        let element = n.results.iter().map(|r| schedule.value(r.value).ty.dtype.size()).max().unwrap_or(8);
+        n.domain[rows..].iter().product::<u64>().saturating_mul(element)
+    };
+    let shrinks = rows < group.rows.len() || rows < prefix;
+    let fits = || group.nests.iter().chain([nest]).all(|n| inner_bytes(n) <= ROW_BYTES);
+    (rows > 0 && shares && (!shrinks || fits())).then_some(rows)
+}
