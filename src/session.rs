@@ -1,5 +1,7 @@
 //! The pipeline as calls: one [`Session`] has the rules, and takes programs from text to running code.
 
+use std::sync::Arc;
+
 use crate::check::{CheckOptions, Composites, check_program};
 use crate::diagnostics::{Diagnostics, SourceMap, Style, render};
 use crate::egraph::{self, Budget, Differentiated, Optimised};
@@ -106,6 +108,23 @@ impl Session {
     /// A rule that is ill-typed where it fired.
     pub fn optimise(&self, program: &mut Differentiated, level: Level) -> Result<Optimised, Refusal> {
         egraph::optimise(program, &self.rules, level, Budget::default()).map_err(|bag| self.refusal(bag))
+    }
+
+    /// The file and line of each node of a graph: of the program, or of the rule that made it.
+    pub fn locations(&self, graph: &Graph) -> Vec<Option<(Arc<str>, u32)>> {
+        graph
+            .iter()
+            .map(|(_, node)| match &node.origin {
+                Origin::Program(span) | Origin::Handler(span) => {
+                    Some((self.sources.file(span.file).name.clone(), self.sources.position(*span).line))
+                }
+                Origin::Rule { rule, .. } => {
+                    let (file, line) = rule.location.rsplit_once(':')?;
+                    Some((file.into(), line.parse().ok()?))
+                }
+                Origin::Accumulate { .. } => None,
+            })
+            .collect()
     }
 
     /// Diagnostics with the texts to show them against.

@@ -3,7 +3,7 @@
 //! Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 a refused input or a failed check; 2 wrong usage;
 //! 3 a trap at run time; 4 a file that cannot be read or written.
 
-// mod emit;
+mod emit;
 mod grad;
 mod output;
 mod rules;
@@ -36,7 +36,7 @@ enum Command {
     /// Print the graph that a program's gradient is computed by, with the rule behind every node.
     Grad(grad::GradArgs),
     /// Print one stage of the compilation.
-    // Emit(emit::EmitArgs),
+    Emit(emit::EmitArgs),
     /// List or show the loaded rules.
     Rules(rules::RulesArgs),
 }
@@ -159,13 +159,13 @@ pub fn main() -> ExitCode {
     let json = match &cli.command {
         Command::Run(args) => args.program.rules.json,
         Command::Grad(args) => args.program.rules.json,
-        // Command::Emit(args) => args.program.rules.json,
+        Command::Emit(args) => args.program.rules.json,
         Command::Rules(args) => args.rules().json,
     };
     let result = match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Grad(args) => grad::grad(&args),
-        // Command::Emit(args) => emit::emit(&args),
+        Command::Emit(args) => emit::emit(&args),
         Command::Rules(args) => rules::rules(&args),
     };
     output::finish(result, json)

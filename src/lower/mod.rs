@@ -145,6 +145,57 @@ pub fn text(module: &Module<'_>, locations: bool) -> Result<String, LowerError> 
         .map_err(|e| LowerError::Invalid { stage: "module text", message: e.to_string() })
 }
 
+/// What [`emit`] prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// `linalg` on tensors, before the pipeline.
+    Linalg,
+    /// The LLVM dialect, after it.
+    LlvmDialect,
+    LlvmIr,
+}
+
+/// The module of a graph as text, in the specification's form: `@main`, tensors in and out, `cf.assert`.
+///
+/// # Errors
+/// A graph without a schedule, operators on the device, or a failure of MLIR.
+pub fn emit(
+    graph: &Graph,
+    registry: &Registry,
+    level: Level,
+    stage: Stage,
+    locations: Vec<Option<(Arc<str>, u32)>>,
+    show_locations: bool,
+) -> Result<String, LowerError> {
+    check_placement(graph, registry)?;
+    let schedule = crate::schedule::schedule(graph, registry, level)?;
+    let context = context();
+    let options = LowerOptions { locations, ..LowerOptions::new(level, TrapMode::Assert) };
+    let mut module = lower(&context, graph, registry, &schedule, &options)?;
+    if stage == Stage::Linalg {
+        return text(&module, show_locations);
+    }
+    llvm_dialect(&context, &mut module, TrapMode::Assert)?;
+    match stage {
+        Stage::LlvmIr => llvm_ir(&module),
+        _ => text(&module, show_locations),
+    }
+}
+
+impl LowerError {
+    /// The way out.
+    pub fn help(&self) -> &'static str {
+        match self {
+            LowerError::Device(_) => {
+                "programs on the device can be checked and differentiated; place the tensors `@host` to run them"
+            }
+            LowerError::Schedule(_) | LowerError::Invalid { .. } => {
+                "this is a fault of kina-ad: please report it with the program and the rule files"
+            }
+        }
+    }
+}
+
 /// Collects what MLIR reports while it lives.
 struct Messages<'c> {
     context: &'c Context,
