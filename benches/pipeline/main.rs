@@ -11,11 +11,15 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::Command;
 
+use std::time::Instant;
+
 use clap::Parser;
-use problem::Problem;
+use kina_ad::exec::jit::Compiled;
+use kina_ad::{CheckOptions, Level, RuleOptions, Session};
+use problem::{Gradient, Problem};
 use reference::Reference;
 use serde_json::json;
-use timing::{Contestant, compare};
+use timing::{Contestant, compare, median};
 
 #[derive(Parser)]
 #[command(name = "./x bench", about = "Times compiled code against a C kernel written by hand")]
@@ -52,16 +56,24 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut contestants =
         vec![Contestant { name: "C by hand", run: Box::new(|problem, out| reference.run(problem, out)) }];
-    contestants.extend(compiled(&problem)?);
-    let alone = contestants.len() == 1;
+    let source = source(args.rows, args.classes);
+    contestants.push(compiled(&problem, &source)?);
     let times = compare(&problem, contestants, args.rounds)?;
+
+    let stages = stages(&source, args.rounds)?;
+    let compilation = [
+        ("differentiate + optimise + extract", median(&stages.middle)),
+        ("source to callable code", median(&stages.whole)),
+        ("loading the rule files (once per session)", median(&stages.rules)),
+    ];
 
     if args.json {
         let results: Vec<_> = times
             .iter()
             .map(|t| json!({"name": t.name, "median": t.median(), "min": t.min(), "max": t.max(), "over_first": t.over(&times[0])}))
             .collect();
-        let report = json!({"machine": machine, "rows": args.rows, "classes": args.classes, "rounds": args.rounds, "seconds": results});
+        let report = json!({"machine": machine, "rows": args.rows, "classes": args.classes, "rounds": args.rounds, "seconds": results,
+            "compilation_seconds": compilation.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect::<serde_json::Map<_, _>>()});
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
     }
@@ -79,15 +91,76 @@ fn main() -> Result<(), Box<dyn Error>> {
             t.over(&times[0])
         );
     }
-    if alone {
-        println!("only the C kernel was timed: compiled code is not connected to this benchmark yet");
+    println!("compiling it, medians of {} rounds", args.rounds);
+    for (what, seconds) in &compilation {
+        println!("{what:<44} {:>10.3} ms", seconds * 1e3);
     }
     Ok(())
 }
 
-/// Compiled code as a contestant for this problem.
-fn compiled(_problem: &Problem) -> Result<Option<Contestant<'static>>, Box<dyn Error>> {
-    Ok(None)
+/// Compiled code as a contestant for this problem, at -O2, with the cotangent as an input.
+fn compiled<'p>(problem: &'p Problem, source: &str) -> Result<Contestant<'p>, Box<dyn Error>> {
+    let mut session = Session::new(&RuleOptions::default())?;
+    let graph = session.check("nll.kina", source, &CheckOptions { cotangent_input: true })?;
+    let mut program = session.differentiate(&graph)?;
+    let optimised = session.optimise(&mut program, Level::O2)?;
+    let code = Compiled::new(&optimised.graph, &session.rules.registry, Level::O2)?;
+    let names = optimised.graph.inputs.iter().map(|id| optimised.graph.node(*id).name.as_deref());
+    let mut inputs = Vec::new();
+    for name in names {
+        inputs.push(match name {
+            Some("logits") => &problem.logits,
+            Some("targets") => &problem.targets,
+            Some("cotangent") => &problem.cotangent,
+            other => return Err(format!("unexpected input {other:?}").into()),
+        });
+    }
+    let run = move |_: &Problem, out: &mut Gradient| Ok(code.call_into(&inputs, &mut out.tensors)?);
+    Ok(Contestant { name: "kina-ad -O2", run: Box::new(run) })
+}
+
+/// The program that is timed.
+fn source(rows: usize, classes: usize) -> String {
+    format!(
+        "let nll = fn(logits: tensor<F32, [{rows}, {classes}], @host>) -> tensor<F32, [{rows}], @host> {{
+           let targets = tensor<I64, [{rows}], @host> in
+           let log_probs = logits.log_softmax(axis=1) in
+           let picked = log_probs.take_along_axis(targets, axis=1) in
+           -picked
+         }} in
+         let logits = tensor<F32, [{rows}, {classes}], @host> in
+         handle nll(logits) with reverseMode"
+    )
+}
+
+/// Seconds of the stages of one compilation.
+#[derive(Default)]
+struct Stages {
+    /// Differentiate, optimise and extract.
+    middle: Vec<f64>,
+    /// From program text to code that can be called, rules loaded before.
+    whole: Vec<f64>,
+    /// Loading and compiling the rule files.
+    rules: Vec<f64>,
+}
+
+fn stages(source: &str, rounds: usize) -> Result<Stages, Box<dyn Error>> {
+    let mut stages = Stages::default();
+    for _ in 0..rounds {
+        let start = Instant::now();
+        let mut session = Session::new(&RuleOptions::default())?;
+        stages.rules.push(start.elapsed().as_secs_f64());
+        let start = Instant::now();
+        let graph = session.check("nll.kina", source, &CheckOptions::default())?;
+        let middle = Instant::now();
+        let mut program = session.differentiate(&graph)?;
+        let optimised = session.optimise(&mut program, Level::O2)?;
+        stages.middle.push(middle.elapsed().as_secs_f64());
+        let code = Compiled::new(&optimised.graph, &session.rules.registry, Level::O2)?;
+        stages.whole.push(start.elapsed().as_secs_f64());
+        drop(code);
+    }
+    Ok(stages)
 }
 
 /// Processor, cores and compiler, in a line.

@@ -14,16 +14,13 @@ pub struct Problem {
     pub logits: Tensor,
     /// I64 `[rows]`
     pub targets: Tensor,
-    /// `[rows]`, ones.
-    pub cotangent: Vec<f32>,
+    /// F32 `[rows]`, ones. An input on both sides: neither may assume it.
+    pub cotangent: Tensor,
 }
 
-/// The results, allocated beforehand.
+/// The results, allocated beforehand: the loss `[rows]`, then the gradient `[rows, classes]`.
 pub struct Gradient {
-    /// `[rows]`
-    pub loss: Vec<f32>,
-    /// `[rows, classes]`
-    pub logits: Vec<f32>,
+    pub tensors: Vec<Tensor>,
 }
 
 impl Problem {
@@ -35,15 +32,8 @@ impl Problem {
             classes,
             logits: generate("logits", &ty(DType::F32, vec![rows as u64, classes as u64])?, None, 0)?,
             targets: generate("targets", &ty(DType::I64, vec![rows as u64])?, Some(classes as u64), 0)?,
-            cotangent: vec![1.0; rows],
+            cotangent: Tensor::new(Shape::new(vec![rows as u64])?, Data::F32(vec![1.0; rows]))?,
         })
-    }
-
-    pub fn logits(&self) -> &[f32] {
-        match self.logits.data() {
-            Data::F32(v) => v,
-            other => unreachable!("{}", other.dtype()),
-        }
     }
 
     pub fn targets(&self) -> &[i64] {
@@ -53,15 +43,25 @@ impl Problem {
         }
     }
 
-    pub fn gradient(&self) -> Gradient {
-        Gradient { loss: vec![0.0; self.rows], logits: vec![0.0; self.rows * self.classes] }
+    pub fn gradient(&self) -> Result<Gradient, Box<dyn Error>> {
+        let (rows, classes) = (self.rows as u64, self.classes as u64);
+        let zeros = |dims| Ok::<_, Box<dyn Error>>(Tensor::zeros(DType::F32, Shape::new(dims)?)?);
+        Ok(Gradient { tensors: vec![zeros(vec![rows])?, zeros(vec![rows, classes])?] })
+    }
+}
+
+/// The elements of an F32 tensor.
+pub fn floats(tensor: &Tensor) -> &[f32] {
+    match tensor.data() {
+        Data::F32(v) => v,
+        other => unreachable!("{}", other.dtype()),
     }
 }
 
 impl Gradient {
     /// The largest difference from `other`, relative to the larger of 1 and the value.
     pub fn distance(&self, other: &Gradient) -> f32 {
-        let pairs = self.loss.iter().zip(&other.loss).chain(self.logits.iter().zip(&other.logits));
+        let pairs = self.tensors.iter().zip(&other.tensors).flat_map(|(a, b)| floats(a).iter().zip(floats(b)));
         pairs.map(|(a, b)| (a - b).abs() / a.abs().max(1.0)).fold(0.0, |m, d| if d > m || d.is_nan() { d } else { m })
     }
 }

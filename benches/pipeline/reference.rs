@@ -6,7 +6,7 @@ use std::process::Command;
 
 use libloading::{Library, Symbol};
 
-use crate::problem::{Gradient, Problem};
+use crate::problem::{Gradient, Problem, floats};
 
 type Kernel = unsafe extern "C" fn(
     rows: i64,
@@ -52,16 +52,17 @@ impl Reference {
 
     pub fn run(&self, problem: &Problem, out: &mut Gradient) -> Result<(), Box<dyn Error>> {
         let kernel = self.kernel()?;
+        let [loss, gradient] = &mut out.tensors[..] else { return Err("two results are wanted".into()) };
         // SAFETY: the slices have the lengths that the kernel's contract names, and every target is in bounds.
         unsafe {
             kernel(
                 problem.rows as i64,
                 problem.classes as i64,
-                problem.logits().as_ptr(),
+                floats(&problem.logits).as_ptr(),
                 problem.targets().as_ptr(),
-                problem.cotangent.as_ptr(),
-                out.loss.as_mut_ptr(),
-                out.logits.as_mut_ptr(),
+                floats(&problem.cotangent).as_ptr(),
+                loss.as_bytes_mut().as_mut_ptr().cast(),
+                gradient.as_bytes_mut().as_mut_ptr().cast(),
             );
         }
         Ok(())

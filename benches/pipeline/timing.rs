@@ -39,7 +39,8 @@ impl Times {
     }
 }
 
-fn median(values: &[f64]) -> f64 {
+/// The middle value, or the mean of the middle two.
+pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
@@ -58,7 +59,7 @@ pub fn compare(
     rounds: usize,
 ) -> Result<Vec<Times>, Box<dyn Error>> {
     const TOLERANCE: f32 = 1e-5;
-    let mut outputs: Vec<Gradient> = contestants.iter().map(|_| problem.gradient()).collect();
+    let mut outputs: Vec<Gradient> = contestants.iter().map(|_| problem.gradient()).collect::<Result<_, _>>()?;
     let mut repeats = Vec::new();
     for (contestant, out) in contestants.iter_mut().zip(&mut outputs) {
         (contestant.run)(problem, out)?; // faults the pages of the output in
