@@ -3,9 +3,10 @@
 use super::random::evaluate;
 use super::*;
 use crate::ir::Placement;
+use crate::schedule::tests::{Program, nll, ty};
 
-fn ty(dtype: DType, dims: &[u64]) -> TensorType {
-    TensorType::new(dtype, Shape::new(dims.to_vec()).unwrap(), Placement::Host)
+fn compile(p: &Program, level: Level) -> Compiled {
+    Compiled::new(&p.graph, &p.registry, level).unwrap()
 }
 
 fn floats(dims: &[u64], values: &[f32]) -> Tensor {
@@ -14,47 +15,6 @@ fn floats(dims: &[u64], values: &[f32]) -> Tensor {
 
 fn ints(dims: &[u64], values: &[i64]) -> Tensor {
     Tensor::new(Shape::new(dims.to_vec()).unwrap(), Data::I64(values.to_vec())).unwrap()
-}
-
-/// A graph and a short way to write calls into it.
-struct Program {
-    registry: Registry,
-    graph: Graph,
-}
-
-impl Program {
-    fn new() -> Program {
-        Program { registry: Registry::builtin(), graph: Graph::new() }
-    }
-
-    fn input(&mut self, name: &str, dtype: DType, dims: &[u64]) -> NodeId {
-        input(&mut self.graph, name, &ty(dtype, dims))
-    }
-
-    fn call(&mut self, op: &str, operands: &[NodeId], attrs: &[AttrValue]) -> NodeId {
-        let id = self.registry.id(op).unwrap();
-        let node = self.graph.add(&self.registry, id, operands.to_vec(), attrs.to_vec(), origin()).unwrap();
-        if let Some(check) = self.graph.check_of(&self.registry, node) {
-            self.graph.add_check(check);
-        }
-        node
-    }
-
-    fn reduce(&mut self, op: &str, x: NodeId, axis: i64, keep: bool) -> NodeId {
-        self.call(op, &[x], &[AttrValue::Ints(vec![axis]), AttrValue::Bool(keep)])
-    }
-
-    fn stretch(&mut self, x: NodeId, dims: &[u64]) -> NodeId {
-        self.call("broadcast", &[x], &[AttrValue::Ints(dims.iter().map(|d| *d as i64).collect())])
-    }
-
-    fn output(&mut self, name: &str, node: NodeId) {
-        self.graph.outputs.push(Output { name: name.into(), node });
-    }
-
-    fn compile(&self, level: Level) -> Compiled {
-        Compiled::new(&self.graph, &self.registry, level).unwrap()
-    }
 }
 
 #[test]
@@ -69,7 +29,7 @@ fn results_may_be_inputs_and_each_other() {
     let value = floats(&[2, 2], &[1.0, -2.0, 3.0, 0.0]);
     let negated = [-1.0, 2.0, -3.0, -0.0];
     for level in Level::ALL {
-        let got = p.compile(level).call(&[&value]).unwrap();
+        let got = compile(&p, level).call(&[&value]).unwrap();
         let want = [
             value.clone(),
             floats(&[2, 2], &negated),
@@ -100,7 +60,7 @@ fn unused_lookups_trap_in_program_order() {
     let (good, bad) = (ints(&[2], &[0, 2]), ints(&[2], &[0, 3]));
     let trap = |op: &str| Err(CallError::Trap { message: format!("{op} index out of bounds") });
     for level in Level::ALL {
-        let compiled = p.compile(level);
+        let compiled = compile(&p, level);
         assert_eq!(compiled.call(&[&x, &bad, &good, &u]), trap("take_along_axis"), "{level}");
         assert_eq!(compiled.call(&[&x, &good, &bad, &u]), trap("scatter_along_axis"), "{level}");
         assert_eq!(compiled.call(&[&x, &bad, &bad, &u]), trap("take_along_axis"), "{level}");
@@ -122,7 +82,7 @@ fn scalars_and_empty_tensors() {
         p.output(name, node);
     }
     for level in Level::ALL {
-        let got = p.compile(level).call(&[&floats(&[2, 0], &[])]).unwrap();
+        let got = compile(&p, level).call(&[&floats(&[2, 0], &[])]).unwrap();
         let want = [floats(&[], &[0.0]), floats(&[2, 3], &[0.0; 6]), floats(&[2, 0], &[]), floats(&[], &[1.0])];
         assert_eq!(got, want, "{level}");
     }
@@ -135,7 +95,7 @@ fn operators_on_the_device_are_refused_by_name() {
     let device = |dtype, dims: &[u64]| TensorType { placement: Placement::Device, ..ty(dtype, dims) };
     let x = input(&mut graph, "x", &device(DType::F32, &[2, 3]));
     let i = input(&mut graph, "i", &device(DType::I64, &[2]));
-    let mut add = |graph: &mut Graph, op: &str, operands: &[NodeId], attrs: &[AttrValue]| {
+    let add = |graph: &mut Graph, op: &str, operands: &[NodeId], attrs: &[AttrValue]| {
         graph.add(&registry, registry.id(op).unwrap(), operands.to_vec(), attrs.to_vec(), origin()).unwrap()
     };
     let n = add(&mut graph, "neg", &[x], &[]);
@@ -144,37 +104,6 @@ fn operators_on_the_device_are_refused_by_name() {
     let error = Compiled::new(&graph, &registry, Level::O2).unwrap_err();
     let text = "neg: device lowering is not available\ntake_along_axis: checked device lowering is not available";
     assert_eq!(error.to_string(), text);
-}
-
-/// Loss and gradient of the negative log-likelihood, in the form that extraction finds.
-pub(super) fn nll(dims: &[u64]) -> (Registry, Graph) {
-    let mut p = Program::new();
-    let (rank, rows) = (dims.len(), &dims[..dims.len() - 1]);
-    let axis = rank as i64 - 1;
-    let x = p.input("logits", DType::F32, dims);
-    let t = p.input("targets", DType::I64, rows);
-    let m = p.reduce("max", x, axis, true);
-    let m = p.stretch(m, dims);
-    let shifted = p.call("sub", &[x, m], &[]);
-    let e = p.call("exp", &[shifted], &[]);
-    let s = p.reduce("sum", e, axis, true);
-    let squeeze = AttrValue::Ints(rows.iter().map(|d| *d as i64).collect());
-    let s_row = p.call("reshape", &[s], &[squeeze]);
-    let log = p.call("log", &[s_row], &[]);
-    let picked = p.call("take_along_axis", &[shifted, t], &[AttrValue::Int(axis)]);
-    let loss = p.call("sub", &[log, picked], &[]);
-    let minus = p.call("splat", &[], &[AttrValue::float(-1.0), AttrValue::Type(ty(DType::F32, rows))]);
-    let dest = AttrValue::Type(ty(DType::F32, dims));
-    let scattered = p.call("scatter_along_axis", &[minus, t], &[AttrValue::Int(axis), dest]);
-    let one = p.graph.ty(s).clone();
-    let one = p.call("splat", &[], &[AttrValue::float(1.0), AttrValue::Type(one)]);
-    let inverse = p.call("div", &[one, s], &[]);
-    let inverse = p.stretch(inverse, dims);
-    let product = p.call("mul", &[e, inverse], &[]);
-    let g = p.call("add", &[scattered, product], &[]);
-    p.output("primal", loss);
-    p.output("g_logits", g);
-    (p.registry, p.graph)
 }
 
 #[test]
