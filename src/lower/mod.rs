@@ -137,7 +137,7 @@ pub fn lower<'c>(
 pub fn text(module: &Module<'_>, locations: bool) -> Result<String, LowerError> {
     let mut flags = OperationPrintingFlags::new();
     if locations {
-        flags = flags.enable_debug_info(true, true);
+        flags = flags.enable_debug_info(true, false);
     }
     let print = module.as_operation().to_string_with_flags(flags);
     print
@@ -231,3 +231,6 @@ impl Drop for Messages<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

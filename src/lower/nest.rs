@@ -70,12 +70,32 @@ impl<'c, 'a> Point<'c, 'a> for Here<'_, 'c, 'a> {
     }
 }
 
-/// The coordinate `m` at the current row, if it does not vary inside it.
-fn fixed<'c, 'a>(rows: &[Value<'c, 'a>], zero: Value<'c, 'a>, m: MapDim) -> Option<Value<'c, 'a>> {
-    match m {
-        MapDim::Zero => Some(zero),
-        MapDim::Dim(d) => rows.get(d).copied(),
-    }
+/// The coordinates that do not vary inside the current row.
+fn fixed<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    rows: &[Value<'c, 'a>],
+    map: &[MapDim],
+) -> Result<Vec<Option<Value<'c, 'a>>>, LowerError> {
+    map.iter()
+        .map(|m| match m {
+            MapDim::Zero => b.constant_index(0).map(Some),
+            MapDim::Dim(d) => Ok(rows.get(*d).copied()),
+        })
+        .collect()
+}
+
+/// Is the coordinate the same all over a row?
+fn in_row(rows: usize, m: MapDim) -> bool {
+    matches!(m, MapDim::Zero) || matches!(m, MapDim::Dim(d) if d < rows)
+}
+
+/// The coordinates of a point: those of the row, and 0 in the others, which are of size 1.
+fn point<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    rows: &[Value<'c, 'a>],
+    map: &[MapDim],
+) -> Result<Vec<Value<'c, 'a>>, LowerError> {
+    fixed(b, rows, map)?.into_iter().map(|at| at.map_or_else(|| b.constant_index(0), Ok)).collect()
 }
 
 fn shifted(map: impl IntoIterator<Item = MapDim>, rows: usize) -> Vec<MapDim> {
@@ -150,10 +170,9 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         nest: &Nest,
         gathers: &[Gathered<'c, 'a>],
     ) -> Result<(), LowerError> {
-        let zero = b.constant_index(0)?;
         let mut inputs = Vec::with_capacity(nest.reads.len());
         for r in &nest.reads {
-            let at: Vec<_> = r.map.iter().map(|m| fixed(rows, zero, *m).unwrap_or(zero)).collect();
+            let at = point(b, rows, &r.map)?;
             inputs.push(self.scalar_at(b, rows.len(), r.value, &at)?);
         }
         let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), in_generic: false };
@@ -200,17 +219,16 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         if self.place(r.value) == Place::Register {
             return Ok(());
         }
-        let zero = b.constant_index(0)?;
         let mut operands = vec![stored];
         match self.place(r.value) {
             Place::Row(offset) => {
                 let shape: Vec<u64> = self.shape(r.value).iter().skip(rows.len()).copied().collect();
                 operands.push(self.view(b, offset, &shape, self.dtype(r.value))?);
-                operands.extend(shape.iter().map(|_| zero));
+                operands.extend(point(b, &[], &vec![MapDim::Zero; shape.len()])?);
             }
             _ => {
                 operands.push(self.whole(b, r.value)?);
-                operands.extend(r.map.iter().map(|m| fixed(rows, zero, *m).unwrap_or(zero)));
+                operands.extend(point(b, rows, &r.map)?);
             }
         }
         b.op("memref.store", &operands, &[], &[])?;
@@ -235,8 +253,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         if rows.is_empty() {
             return Ok(Operand { value: whole, map: map.to_vec(), element });
         }
-        let zero = b.constant_index(0)?;
-        let at: Vec<_> = map.iter().map(|m| fixed(rows, zero, *m)).collect();
+        let at = fixed(b, rows, map)?;
         let free = map.iter().zip(&at).filter(|(_, a)| a.is_none()).map(|(m, _)| *m);
         let map = shifted(free, rows.len());
         let value = if at.iter().all(Option::is_none) { whole } else { b.row_of(whole, self.shape(v), element, &at)? };
@@ -264,17 +281,14 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         let mut sources = Vec::with_capacity(nest.reads.len());
         let needed = nest.body.needed(nest.results.iter().map(|r| r.root));
         let used = |i: usize| nest.body.insts().iter().zip(&needed).any(|(inst, n)| *n && *inst == Inst::Input(i));
-        let zero = b.constant_index(0)?;
         for (i, r) in nest.reads.iter().enumerate() {
             let over = |w: &NestResult| w.reduce.is_none() && w.map == r.map && self.same_buffer(w.value, r.value);
             sources.push(if !used(i) {
                 Source::None
             } else if let Some(o) = nest.results.iter().position(over) {
                 Source::Output(o)
-            } else if let (false, Some(at)) =
-                (rows.is_empty(), r.map.iter().map(|m| fixed(rows, zero, *m)).collect::<Option<Vec<_>>>())
-            {
-                Source::Outside(self.scalar_at(b, rows.len(), r.value, &at)?)
+            } else if !rows.is_empty() && r.map.iter().all(|m| in_row(rows.len(), *m)) {
+                Source::Outside(self.scalar_at(b, rows.len(), r.value, &point(b, rows, &r.map)?)?)
             } else {
                 ins.push(self.operand(b, rows, r.value, &r.map)?);
                 Source::Argument(ins.len() - 1)

@@ -49,14 +49,15 @@ pub fn llvm_dialect(context: &Context, module: &mut Module<'_>, traps: TrapMode)
 ///
 /// # Errors
 /// If the module cannot be translated.
-pub fn llvm_ir(module: &Module<'_>) -> Result<String, LowerError> {
+pub fn llvm_ir(context: &Context, module: &Module<'_>) -> Result<String, LowerError> {
+    let messages = Messages::capture(context);
     let operation = module.as_operation().to_raw();
     // SAFETY: the operation belongs to `module`, which outlives the call and is only read. Translation gives null on
     // failure, otherwise a module that is ours and lives in the LLVM context made here; both are disposed of, the
     // module first. The text is a C string of LLVM's, copied before it is handed back.
     unsafe {
-        let context = llvm::LLVMContextCreate();
-        let translated = mlir_sys::mlirTranslateModuleToLLVMIR(operation, context.cast());
+        let target = llvm::LLVMContextCreate();
+        let translated = mlir_sys::mlirTranslateModuleToLLVMIR(operation, target.cast());
         let text = if translated.is_null() {
             None
         } else {
@@ -66,8 +67,8 @@ pub fn llvm_ir(module: &Module<'_>) -> Result<String, LowerError> {
             llvm::LLVMDisposeModule(translated.cast());
             Some(text)
         };
-        llvm::LLVMContextDispose(context);
-        text.ok_or_else(|| LowerError::Invalid { stage: "LLVM dialect", message: "it cannot be translated".to_owned() })
+        llvm::LLVMContextDispose(target);
+        text.ok_or_else(|| LowerError::Invalid { stage: "LLVM dialect", message: messages.take() })
     }
 }
 

@@ -102,12 +102,13 @@ fn in_place(schedule: &Schedule, lives: &[Option<Life>]) -> Vec<ValueId> {
                         && group.nests.iter().all(|other| reads_own_row(other, *m, rows))
                 };
                 // A scalar of a row lives in a register.
-                if whole || inner(&target.ty.shape, rows) > 1 {
-                    if let Some(m) = nest.operands().into_iter().find(fits) {
-                        if !std::mem::replace(&mut taken[result.value.index()], true) {
-                            home[m.index()] = result.value;
-                        }
-                    }
+                if !(whole || inner(&target.ty.shape, rows) > 1) {
+                    continue;
+                }
+                let source = nest.operands().into_iter().find(fits);
+                if let Some(m) = source.filter(|_| !taken[result.value.index()]) {
+                    taken[result.value.index()] = true;
+                    home[m.index()] = result.value;
                 }
             }
         }

@@ -151,3 +151,6 @@ pub fn schedule(graph: &Graph, registry: &Registry, level: Level) -> Result<Sche
     buffers::plan(&mut schedule, graph);
     Ok(schedule)
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -133,7 +133,7 @@ impl Schedule {
     pub fn to_dot(&self, names: &[String]) -> String {
         let graph = self.to_graph(names);
         format!(
-            "{:?}",
+            "{}",
             Dot::with_attr_getters(&graph, &[Config::GraphContentOnly], &|_, _| String::new(), &|_, _| String::new())
         )
         .lines()

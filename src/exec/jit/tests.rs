@@ -203,3 +203,6 @@ fn calls_with_wrong_tensors_are_errors() {
     let right = Tensor::zeros(DType::F32, ty.shape.clone()).unwrap();
     assert!(matches!(compiled.call_into(&[&right], &mut [other]), Err(CallError::Type { role: Role::Output, .. })));
 }
+
+mod graphs;
+mod random;

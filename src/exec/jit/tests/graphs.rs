@@ -1,0 +1,127 @@
+//! Programs of several operators: aliased results, checks, empty and scalar tensors, and the negative log-likelihood.
+
+use super::random::evaluate;
+use super::*;
+use crate::ir::Placement;
+use crate::schedule::tests::{Program, nll, ty};
+
+fn compile(p: &Program, level: Level) -> Compiled {
+    Compiled::new(&p.graph, &p.registry, level).unwrap()
+}
+
+fn floats(dims: &[u64], values: &[f32]) -> Tensor {
+    Tensor::new(Shape::new(dims.to_vec()).unwrap(), Data::F32(values.to_vec())).unwrap()
+}
+
+fn ints(dims: &[u64], values: &[i64]) -> Tensor {
+    Tensor::new(Shape::new(dims.to_vec()).unwrap(), Data::I64(values.to_vec())).unwrap()
+}
+
+#[test]
+fn results_may_be_inputs_and_each_other() {
+    let mut p = Program::new();
+    let x = p.input("x", DType::F32, &[2, 2]);
+    let y = p.call("neg", &[x], &[]);
+    let flat = p.call("reshape", &[y], &[AttrValue::Ints(vec![4])]);
+    for (name, node) in [("a", x), ("b", y), ("c", y), ("d", flat), ("e", x)] {
+        p.output(name, node);
+    }
+    let value = floats(&[2, 2], &[1.0, -2.0, 3.0, 0.0]);
+    let negated = [-1.0, 2.0, -3.0, -0.0];
+    for level in Level::ALL {
+        let got = compile(&p, level).call(&[&value]).unwrap();
+        let want = [
+            value.clone(),
+            floats(&[2, 2], &negated),
+            floats(&[2, 2], &negated),
+            floats(&[4], &negated),
+            value.clone(),
+        ];
+        for (g, w) in got.iter().zip(&want) {
+            assert_eq!((g.shape(), g.as_bytes()), (w.shape(), w.as_bytes()), "{level}");
+        }
+    }
+}
+
+#[test]
+fn unused_lookups_trap_in_program_order() {
+    let mut p = Program::new();
+    let x = p.input("x", DType::F32, &[2, 3]);
+    let i = p.input("i", DType::I64, &[2]);
+    let j = p.input("j", DType::I64, &[2]);
+    let u = p.input("u", DType::F32, &[2]);
+    p.call("take_along_axis", &[x, i], &[AttrValue::Int(1)]);
+    let dest = AttrValue::Type(ty(DType::F32, &[2, 3]));
+    let s = p.call("scatter_along_axis", &[u, j], &[AttrValue::Int(1), dest]);
+    let y = p.call("neg", &[x], &[]);
+    p.output("y", y);
+    p.output("s", s);
+    let (x, u) = (floats(&[2, 3], &[1.0; 6]), floats(&[2], &[5.0, 6.0]));
+    let (good, bad) = (ints(&[2], &[0, 2]), ints(&[2], &[0, 3]));
+    let trap = |op: &str| Err(CallError::Trap { message: format!("{op} index out of bounds") });
+    for level in Level::ALL {
+        let compiled = compile(&p, level);
+        assert_eq!(compiled.call(&[&x, &bad, &good, &u]), trap("take_along_axis"), "{level}");
+        assert_eq!(compiled.call(&[&x, &good, &bad, &u]), trap("scatter_along_axis"), "{level}");
+        assert_eq!(compiled.call(&[&x, &bad, &bad, &u]), trap("take_along_axis"), "{level}");
+        let got = compiled.call(&[&x, &good, &good, &u]).unwrap();
+        assert_eq!(got[1], floats(&[2, 3], &[5.0, 0.0, 0.0, 0.0, 0.0, 6.0]), "{level}");
+    }
+}
+
+#[test]
+fn scalars_and_empty_tensors() {
+    let mut p = Program::new();
+    let x = p.input("x", DType::F32, &[2, 0]);
+    let total = p.call("sum", &[x], &[AttrValue::Ints(vec![0, 1]), AttrValue::Bool(false)]);
+    let rows = p.reduce("sum", x, 1, true);
+    let grown = p.stretch(rows, &[2, 3]);
+    let e = p.call("exp", &[x], &[]);
+    let scalar = p.call("exp", &[total], &[]);
+    for (name, node) in [("total", total), ("grown", grown), ("e", e), ("scalar", scalar)] {
+        p.output(name, node);
+    }
+    for level in Level::ALL {
+        let got = compile(&p, level).call(&[&floats(&[2, 0], &[])]).unwrap();
+        let want = [floats(&[], &[0.0]), floats(&[2, 3], &[0.0; 6]), floats(&[2, 0], &[]), floats(&[], &[1.0])];
+        assert_eq!(got, want, "{level}");
+    }
+}
+
+#[test]
+fn operators_on_the_device_are_refused_by_name() {
+    let registry = Registry::builtin();
+    let mut graph = Graph::new();
+    let device = |dtype, dims: &[u64]| TensorType { placement: Placement::Device, ..ty(dtype, dims) };
+    let x = input(&mut graph, "x", &device(DType::F32, &[2, 3]));
+    let i = input(&mut graph, "i", &device(DType::I64, &[2]));
+    let add = |graph: &mut Graph, op: &str, operands: &[NodeId], attrs: &[AttrValue]| {
+        graph.add(&registry, registry.id(op).unwrap(), operands.to_vec(), attrs.to_vec(), origin()).unwrap()
+    };
+    let n = add(&mut graph, "neg", &[x], &[]);
+    let t = add(&mut graph, "take_along_axis", &[n, i], &[AttrValue::Int(1)]);
+    graph.outputs.push(Output { name: "t".into(), node: t });
+    let error = Compiled::new(&graph, &registry, Level::O2).unwrap_err();
+    let text = "neg: device lowering is not available\ntake_along_axis: checked device lowering is not available";
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn the_negative_log_likelihood_needs_no_large_temporary() {
+    let (registry, graph) = nll(&[2, 3, 1000]);
+    let mut random = Random(11);
+    let x = random.tensor(&ty(DType::F32, &[2, 3, 1000]), None, false, false);
+    let t = random.tensor(&ty(DType::I64, &[2, 3]), Some(1000), false, false);
+    let arrays = [x.to_array().unwrap(), t.to_array().unwrap()];
+    let want = evaluate(&graph, &registry, &arrays);
+    for level in Level::ALL {
+        let compiled = Compiled::new(&graph, &registry, level).unwrap();
+        let got = compiled.call(&[&x, &t]).unwrap();
+        for (g, o) in got.iter().zip(&graph.outputs) {
+            assert_close(g, &want[o.node.index()], Tolerance { ulps: 64.0, absolute: 1e-5 }, &format!("{level}"));
+        }
+        if level.fuses() {
+            assert!(compiled.workspace() < 1000, "{} bytes", compiled.workspace());
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What is emitted.
+
+use super::*;
+use crate::ir::{AttrValue, DType};
+use crate::schedule::schedule;
+use crate::schedule::tests::{Program, nll, ty};
+
+fn module_text(registry: &Registry, graph: &Graph, level: Level, traps: TrapMode) -> String {
+    let context = context();
+    let schedule = schedule(graph, registry, level).unwrap();
+    let module = lower(&context, graph, registry, &schedule, &LowerOptions::new(level, traps)).unwrap();
+    text(&module, false).unwrap()
+}
+
+#[test]
+fn scatter_is_lowered_as_the_specification_says() {
+    let mut p = Program::new();
+    let u = p.input("updates", DType::F32, &[2, 3]);
+    let i = p.input("indices", DType::I64, &[2, 3]);
+    let s = p.call("scatter_along_axis", &[u, i], &[AttrValue::Int(1), AttrValue::Type(ty(DType::F32, &[2, 5, 3]))]);
+    p.output("result", s);
+    let text = module_text(&p.registry, &p.graph, Level::O0, TrapMode::Assert);
+    let expected = r#"#map = affine_map<(d0, d1) -> (d0, d1)>
+#map1 = affine_map<(d0, d1) -> ()>
+#map2 = affine_map<(d0, d1, d2) -> (d0, d2)>
+#map3 = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+module {
+  func.func @main(%arg0: tensor<2x3xf32> {kina.name = "updates"}, %arg1: tensor<2x3xi64> {kina.name = "indices"}) -> (tensor<2x5x3xf32> {kina.name = "result"}) attributes {llvm.emit_c_interface} {
+    %c0_i8 = arith.constant 0 : i8
+    %from_elements = tensor.from_elements %c0_i8 : tensor<i8>
+    %0 = linalg.generic {indexing_maps = [#map, #map1], iterator_types = ["reduction", "reduction"]} ins(%arg1 : tensor<2x3xi64>) outs(%from_elements : tensor<i8>) {
+    ^bb0(%in: i64, %out: i8):
+      %c0_i64 = arith.constant 0 : i64
+      %4 = arith.cmpi slt, %in, %c0_i64 : i64
+      %c5_i64 = arith.constant 5 : i64
+      %5 = arith.cmpi sge, %in, %c5_i64 : i64
+      %6 = arith.ori %4, %5 : i1
+      %7 = arith.extui %6 : i1 to i8
+      %8 = arith.ori %out, %7 : i8
+      linalg.yield %8 : i8
+    } -> tensor<i8>
+    %extracted = tensor.extract %0[] : tensor<i8>
+    %1 = arith.cmpi eq, %extracted, %c0_i8 : i8
+    cf.assert %1, "scatter_along_axis index out of bounds"
+    %2 = tensor.empty() : tensor<2x5x3xf32>
+    %3 = linalg.generic {indexing_maps = [#map2, #map2, #map3], iterator_types = ["parallel", "parallel", "parallel"]} ins(%arg1, %arg0 : tensor<2x3xi64>, tensor<2x3xf32>) outs(%2 : tensor<2x5x3xf32>) {
+    ^bb0(%in: i64, %in_0: f32, %out: f32):
+      %4 = linalg.index 1 : index
+      %5 = arith.index_cast %4 : index to i64
+      %6 = arith.cmpi eq, %5, %in : i64
+      %cst = arith.constant 0.000000e+00 : f32
+      %7 = arith.select %6, %in_0, %cst : f32
+      linalg.yield %7 : f32
+    } -> tensor<2x5x3xf32>
+    return %3 : tensor<2x5x3xf32>
+  }
+}
+"#;
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn every_form_reaches_llvm() {
+    let (registry, graph) = nll(&[2, 3, 1000]);
+    for level in Level::ALL {
+        for (traps, entry) in [(TrapMode::Assert, "@main("), (TrapMode::Status, "@kina_entry(")] {
+            let context = context();
+            let schedule = schedule(&graph, &registry, level).unwrap();
+            let options = LowerOptions::new(level, traps);
+            let mut module = lower(&context, &graph, &registry, &schedule, &options).unwrap();
+            llvm_dialect(&context, &mut module, traps).unwrap();
+            let dialect = text(&module, false).unwrap();
+            for other in ["unrealized_conversion_cast", "memref.", "linalg.", "func.func"] {
+                assert!(!dialect.contains(other), "{level} {traps:?} {other}\n{dialect}");
+            }
+            let ir = llvm_ir(&context, &module).unwrap();
+            assert!(ir.lines().any(|l| l.starts_with("define") && l.contains(entry)), "{level} {traps:?}\n{ir}");
+        }
+    }
+}
+
+#[test]
+fn locations_name_values_and_source_lines() {
+    let mut p = Program::new();
+    let x = p.input("x", DType::F32, &[2]);
+    let y = p.call("neg", &[x], &[]);
+    p.output("result", y);
+    p.graph.node_mut(y).name = Some("negated".into());
+    let context = context();
+    let schedule = schedule(&p.graph, &p.registry, Level::O0).unwrap();
+    let mut options = LowerOptions::new(Level::O0, TrapMode::Assert);
+    options.locations = vec![None, Some(("rules/phase1.rules".into(), 12))];
+    let module = lower(&context, &p.graph, &p.registry, &schedule, &options).unwrap();
+    let with = text(&module, true).unwrap();
+    for part in [r#"loc("rules/phase1.rules":12:1)"#, r#"loc("negated"("#] {
+        assert!(with.contains(part), "{with}");
+    }
+    assert!(!text(&module, false).unwrap().contains("phase1"));
+}
+
+#[test]
+fn a_module_that_is_not_lowered_has_no_llvm_ir() {
+    let (registry, graph) = nll(&[2, 4]);
+    let context = context();
+    let schedule = schedule(&graph, &registry, Level::O0).unwrap();
+    let options = LowerOptions::new(Level::O0, TrapMode::Status);
+    let module = lower(&context, &graph, &registry, &schedule, &options).unwrap();
+    let error = llvm_ir(&context, &module).unwrap_err().to_string();
+    assert!(error.contains("func.func"), "{error}");
+}
