@@ -177,7 +177,7 @@ pub fn emit(
     }
     llvm_dialect(&context, &mut module, TrapMode::Assert)?;
     match stage {
-        Stage::LlvmIr => llvm_ir(&module),
+        Stage::LlvmIr => llvm_ir(&context, &module),
         _ => text(&module, show_locations),
     }
 }
