@@ -380,13 +380,13 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
             let value = match &self.memory {
                 None => b.value("tensor.empty", &[], b.tensor(&[*extent], element), &[])?,
                 Some(memory) => {
-                    // Stride 0: even if it were read, it would be in range.
-                    let layout = b.attribute("strided<[0]>")?;
+                    // The body ignores it, so its loads are dead and removed. (MLIR accepts no stride of 0.)
+                    let layout = b.attribute("strided<[1]>")?;
                     let ty = melior::ir::r#type::MemRefType::new(element, &[*extent as i64], Some(layout), None);
                     let attributes = [
                         ("static_offsets", b.i64s(&[0])),
                         ("static_sizes", b.i64s(&[*extent as i64])),
-                        ("static_strides", b.i64s(&[0])),
+                        ("static_strides", b.i64s(&[1])),
                         ("operandSegmentSizes", b.i32s(&[1, 0, 0, 0])),
                     ];
                     b.value("memref.reinterpret_cast", &[memory.workspace], ty.into(), &attributes)?
