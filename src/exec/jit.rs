@@ -3,7 +3,9 @@
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;
 use std::fmt;
+use std::num::NonZero;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use melior::StringRef;
 use melior::ir::Module;
@@ -18,6 +20,8 @@ use crate::schedule::{self, ScheduleError};
 
 /// Alignment of the workspace in bytes, as the buffer plan assumes.
 const ALIGN: usize = 64;
+/// Pieces of work for each thread that shares a phase.
+const PIECES: u64 = 8;
 
 /// Why a graph cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +71,13 @@ impl fmt::Display for Role {
 /// The wrapper that the engine makes for each function: it takes the addresses of all arguments and of the result.
 type Entry = unsafe extern "C" fn(*mut *mut c_void);
 
+/// One function of the compiled program.
+struct Phase {
+    entry: Entry,
+    /// See [`schedule::Phase::rows`].
+    rows: Option<u64>,
+}
+
 /// A named place in the signature.
 struct Port {
     name: String,
@@ -93,18 +104,20 @@ struct Port {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Compiled {
-    entry: Entry,
+    phases: Vec<Phase>,
+    /// How many threads a call may use, at least 1.
+    threads: usize,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     workspace: u64,
     /// Message of each status, from 1.
     traps: Vec<String>,
-    /// Owns the code at `entry`. It has an LLVM context of its own, so nothing of MLIR need outlive the compilation.
+    /// Owns the code of the phases. It has an LLVM context of its own, so nothing of MLIR need outlive the compilation.
     _engine: Engine,
 }
 
-// SAFETY: after construction the engine is only kept alive and destroyed, once, which any thread may do. The code at
-// `entry` has no state: it reads and writes what its arguments point to, and each call brings its own workspace.
+// SAFETY: after construction the engine is only kept alive and destroyed, once, which any thread may do. The code of
+// the phases has no state: it reads and writes what its arguments point to, and each call brings its own workspace.
 unsafe impl Send for Compiled {}
 // SAFETY: as above; `&Compiled` gives no access to the engine.
 unsafe impl Sync for Compiled {}
@@ -121,11 +134,16 @@ impl Compiled {
         let mut module = lower::lower(&context, graph, registry, &schedule, &options)?;
         lower::llvm_dialect(&context, &mut module, TrapMode::Status)?;
         let engine = Engine::new(&module, if level.fuses() { 3 } else { 2 }).ok_or(CompileError::Engine)?;
-        let entry = engine.lookup(lower::ENTRY).ok_or(CompileError::Engine)?;
+        let mut phases = Vec::new();
+        for (i, phase) in schedule.phases().iter().enumerate() {
+            let entry = engine.lookup(&lower::entry(i)).ok_or(CompileError::Engine)?;
+            phases.push(Phase { entry, rows: phase.rows });
+        }
         let port =
             |node, name: Option<&str>| Port { name: name.unwrap_or_default().to_owned(), ty: graph.ty(node).clone() };
         Ok(Compiled {
-            entry,
+            phases,
+            threads: std::thread::available_parallelism().map_or(1, NonZero::get),
             inputs: graph.inputs.iter().map(|i| port(*i, graph.node(*i).name.as_deref())).collect(),
             outputs: graph.outputs.iter().map(|o| port(o.node, Some(&o.name))).collect(),
             workspace: schedule.workspace,
@@ -163,14 +181,25 @@ impl Compiled {
         arguments.extend(inputs.iter().map(|t| t.as_bytes().as_ptr().cast_mut().cast::<c_void>()));
         arguments.extend(outputs.iter_mut().map(|t| t.as_bytes_mut().as_mut_ptr().cast::<c_void>()));
         arguments.push(workspace.start.as_ptr().cast());
-        let mut status: i32 = 0;
-        let mut addresses: Vec<*mut c_void> = arguments.iter_mut().map(|a| ptr::from_mut(a).cast()).collect();
-        addresses.push(ptr::from_mut(&mut status).cast());
-        // SAFETY: the wrapper reads one address per argument of the entry, then that of the result, which is what
-        // `addresses` holds, in this order (bare pointers, i32). The tensors have exactly the dtypes and shapes the
-        // code was compiled for (checked above). Inputs are only read; outputs are exclusively borrowed, and the
-        // workspace is this call's own, so what the code assumes not to overlap does not.
-        unsafe { (self.entry)(addresses.as_mut_ptr()) };
+        let arguments = Arguments(arguments);
+        for phase in &self.phases {
+            // SAFETY: the tensors have exactly the dtypes and shapes the code was compiled for (checked above), and
+            // the arguments are in its order. Inputs are only read; outputs are exclusively borrowed, and the workspace
+            // is this call's own, so what the code assumes not to overlap does not.
+            let status = unsafe { phase.run(&arguments, self.threads) };
+            self.succeeded(status)?;
+        }
+        Ok(())
+    }
+
+    /// Lets calls use `threads` threads (at least one) instead of as many as the machine has. Results do not depend on it.
+    #[must_use]
+    pub fn with_threads(self, threads: NonZero<usize>) -> Compiled {
+        Compiled { threads: threads.get(), ..self }
+    }
+
+    /// The trap that a status stands for.
+    fn succeeded(&self, status: i32) -> Result<(), CallError> {
         match usize::try_from(status) {
             Ok(0) => Ok(()),
             other => {
@@ -208,6 +237,70 @@ impl Drop for Engine {
     fn drop(&mut self) {
         // SAFETY: the engine exists and is destroyed once; `Entry`s do not leave the `Compiled` that owns it.
         unsafe { mlirExecutionEngineDestroy(self.0) }
+    }
+}
+
+/// Addresses of the tensors and the workspace of one call.
+struct Arguments(Vec<*mut c_void>);
+
+// SAFETY: threads share them only to run phases of rows, in which no thread touches what another one writes.
+unsafe impl Sync for Arguments {}
+
+impl Phase {
+    /// Runs the phase and returns its status, 0 or that of a failed check.
+    ///
+    /// # Safety
+    /// The arguments must be those the code was compiled for: valid buffers in the order inputs, outputs, workspace, of
+    /// which outputs and workspace overlap nothing.
+    unsafe fn run(&self, arguments: &Arguments, threads: usize) -> i32 {
+        let rows = self.rows.unwrap_or(1);
+        if rows < 2 || threads < 2 {
+            // SAFETY: passed on.
+            return unsafe { self.rows(arguments, 0, rows) };
+        }
+        // Several pieces for each thread, so that a thread that is kept waiting by others is not waited for.
+        let pieces = rows.min(threads as u64 * PIECES);
+        let next = AtomicU64::new(0);
+        let status = AtomicI32::new(0);
+        let work = || {
+            loop {
+                let piece = next.fetch_add(1, Ordering::Relaxed);
+                if piece >= pieces {
+                    break;
+                }
+                let bound = |p: u64| (u128::from(rows) * u128::from(p) / u128::from(pieces)) as u64;
+                // SAFETY: passed on; pieces are disjoint ranges of rows, and a row reads and writes nothing of another.
+                let result = unsafe { self.rows(arguments, bound(piece), bound(piece + 1)) };
+                if result != 0 {
+                    status.store(result, Ordering::Relaxed);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                // If no further thread can be started, this one does the work.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+            }
+            work();
+        });
+        status.into_inner()
+    }
+
+    /// Runs the rows `begin..end`.
+    ///
+    /// # Safety
+    /// As for [`run`](Phase::run).
+    unsafe fn rows(&self, arguments: &Arguments, begin: u64, end: u64) -> i32 {
+        let mut pointers = arguments.0.clone();
+        let (mut begin, mut end, mut status) = (begin, end, 0i32);
+        let mut addresses: Vec<*mut c_void> = pointers.iter_mut().map(|a| ptr::from_mut(a).cast()).collect();
+        addresses.push(ptr::from_mut(&mut begin).cast());
+        addresses.push(ptr::from_mut(&mut end).cast());
+        addresses.push(ptr::from_mut(&mut status).cast());
+        // SAFETY: the wrapper reads one address per argument of the phase (bare pointers, then two 64-bit indices) and
+        // writes the status to the last, which is what `addresses` holds in this order. The rest is the caller's promise.
+        unsafe { (self.entry)(addresses.as_mut_ptr()) };
+        status
     }
 }
 

@@ -5,15 +5,17 @@ use melior::ir::attribute::{ArrayAttribute, StringAttribute, TypeAttribute};
 use melior::ir::r#type::FunctionType;
 use melior::ir::{Attribute, BlockRef, Location, Module, OperationRef, Type, Value};
 
-use super::builder::{Builder, Generic, Operand, argument};
+use super::builder::{Builder, Generic, Operand, argument, refused};
 use super::emit::{Emitter, Memory, load_at};
 use super::{LowerError, LowerOptions, TrapMode};
 use crate::ir::kernel::identity;
 use crate::ir::{DType, Graph};
-use crate::schedule::{Group, Schedule, Step};
+use crate::schedule::{Group, Phase, Schedule, Step};
 
-/// The symbol of the status form.
-pub const ENTRY: &str = "kina_entry";
+/// The symbol of a phase of the status form.
+pub fn entry(phase: usize) -> String {
+    format!("kina_phase_{phase}")
+}
 
 /// Builds the module, not yet verified.
 pub(super) fn build<'c>(
@@ -27,7 +29,11 @@ pub(super) fn build<'c>(
     let b = Builder { context, block: module.body(), location: unknown };
     match options.traps {
         TrapMode::Assert => main_function(&b, graph, schedule, options)?,
-        TrapMode::Status => entry_function(&b, graph, schedule, options)?,
+        TrapMode::Status => {
+            for (i, phase) in schedule.phases().iter().enumerate() {
+                phase_function(&b, graph, schedule, options, i, phase)?;
+            }
+        }
     }
     Ok(module)
 }
@@ -78,8 +84,8 @@ fn main_function(
     let (_, block) = function(b, "main", &arguments, &results, &interface)?;
     let inputs = (0..graph.inputs.len()).map(|i| argument(block, i)).collect::<Result<Vec<_>, _>>()?;
     let mut emitter = Emitter::new(schedule, options.level, inputs, None);
-    let mut steps = Steps { graph, options, b: b.at(block), exits: None };
-    steps.run(&mut emitter)?;
+    let mut steps = Steps { graph, options, b: b.at(block), exits: None, share: None };
+    steps.run(&mut emitter, &schedule.steps)?;
     let b = steps.b;
     let mut values = Vec::new();
     for o in &graph.outputs {
@@ -89,13 +95,15 @@ fn main_function(
     Ok(())
 }
 
-/// `func.func @kina_entry(inputs.., outputs.., workspace) -> i32` on buffers. No two arguments overlap, except inputs
-/// with each other.
-fn entry_function(
+/// `func.func @kina_phase_0(inputs.., outputs.., workspace, begin: index, end: index) -> i32` on buffers. No two arguments
+/// overlap, except inputs with each other. A phase of rows computes those in `begin..end`; others ignore the range.
+fn phase_function(
     b: &Builder<'_, '_>,
     graph: &Graph,
     schedule: &Schedule,
     options: &LowerOptions,
+    number: usize,
+    phase: &Phase,
 ) -> Result<(), LowerError> {
     // Bare pointers to buffers without elements have no lowering in MLIR. Nothing touches such an argument, so it may be
     // of any type.
@@ -113,21 +121,25 @@ fn entry_function(
     }
     let bytes = schedule.workspace.max(1);
     arguments.push((b.memref(&[bytes], b.int_type(8)), name_attribute(b, "workspace", alone)?));
+    arguments.push((b.index_type(), name_attribute(b, "begin", "")?));
+    arguments.push((b.index_type(), name_attribute(b, "end", "")?));
     let status = b.int_type(32);
-    let (op, block) = function(b, ENTRY, &arguments, &[(status, b.attribute("{}")?)], &[])?;
+    let (op, block) = function(b, &entry(number), &arguments, &[(status, b.attribute("{}")?)], &[])?;
     let all = (0..arguments.len()).map(|i| argument(block, i)).collect::<Result<Vec<_>, _>>()?;
     let (inputs, rest) = all.split_at(graph.inputs.len());
-    let (outputs, workspace) = rest.split_at(graph.outputs.len());
+    let (outputs, rest) = rest.split_at(graph.outputs.len());
+    let [workspace, begin, end] = *rest else { return Err(refused("a phase without its arguments")) };
     let memory = Memory {
         outputs: outputs.iter().zip(&graph.outputs).map(|(v, o)| (*v, graph.ty(o.node).shape.clone())).collect(),
-        workspace: *workspace.first().ok_or_else(|| super::builder::refused("no workspace"))?,
+        workspace,
         entry: block,
     };
     let fail = b.append_block(op, &[status])?;
     b.at(fail).op("func.return", &[argument(fail, 0)?], &[], &[])?;
     let mut emitter = Emitter::new(schedule, options.level, inputs.to_vec(), Some(memory));
-    let mut steps = Steps { graph, options, b: b.at(block), exits: Some((op, fail)) };
-    steps.run(&mut emitter)?;
+    let share = phase.rows.map(|_| (begin, end));
+    let mut steps = Steps { graph, options, b: b.at(block), exits: Some((op, fail)), share };
+    steps.run(&mut emitter, &schedule.steps[phase.steps.clone()])?;
     let b = steps.b;
     let ok = b.constant_int(0, status)?;
     b.op("func.return", &[ok], &[], &[])?;
@@ -141,12 +153,14 @@ struct Steps<'c, 'a, 's> {
     b: Builder<'c, 'a>,
     /// Where failed checks go: the function, and its block that returns a status. `None`: they assert.
     exits: Option<(OperationRef<'c, 'a>, BlockRef<'c, 'a>)>,
+    /// The range of rows to compute, counted through all row dimensions; everything if `None`.
+    share: Option<(Value<'c, 'a>, Value<'c, 'a>)>,
 }
 
 impl<'c, 'a> Steps<'c, 'a, '_> {
-    fn run(&mut self, emitter: &mut Emitter<'c, 'a, '_>) -> Result<(), LowerError> {
+    fn run(&mut self, emitter: &mut Emitter<'c, 'a, '_>, steps: &[Step]) -> Result<(), LowerError> {
         let schedule = emitter.schedule;
-        for step in &schedule.steps {
+        for step in steps {
             match step {
                 Step::Check(site) => self.check(emitter, *site)?,
                 Step::Run(g) => self.group(emitter, &schedule.groups[*g])?,
@@ -191,21 +205,34 @@ impl<'c, 'a> Steps<'c, 'a, '_> {
             }
             return Ok(());
         }
-        let extents: Vec<i64> = rows.iter().map(|d| *d as i64).collect();
-        let attributes = [
-            ("staticLowerBound", self.b.i64s(&vec![0; rows.len()])),
-            ("staticUpperBound", self.b.i64s(&extents)),
-            ("staticStep", self.b.i64s(&vec![1; rows.len()])),
-            ("operandSegmentSizes", self.b.i32s(&[0, 0, 0, 0])),
-        ];
         let first = group.nests.first().map_or(self.b, |n| self.locate(n.node));
-        let index = vec![self.b.index_type(); rows.len()];
-        let (_, block) = first.region_op("scf.forall", &[], &[], &attributes, &index)?;
-        let at = (0..rows.len()).map(|i| argument(block, i)).collect::<Result<Vec<_>, _>>()?;
+        let (block, at, last) = match self.share {
+            Some((begin, end)) => {
+                let step = first.constant_index(1)?;
+                let (_, block) = first.region_op("scf.for", &[begin, end, step], &[], &[], &[self.b.index_type()])?;
+                (block, coordinates(&first.at(block), argument(block, 0)?, rows)?, false)
+            }
+            None => {
+                let extents: Vec<i64> = rows.iter().map(|d| *d as i64).collect();
+                let attributes = [
+                    ("staticLowerBound", self.b.i64s(&vec![0; rows.len()])),
+                    ("staticUpperBound", self.b.i64s(&extents)),
+                    ("staticStep", self.b.i64s(&vec![1; rows.len()])),
+                    ("operandSegmentSizes", self.b.i32s(&[0, 0, 0, 0])),
+                ];
+                let index = vec![self.b.index_type(); rows.len()];
+                let (_, block) = first.region_op("scf.forall", &[], &[], &attributes, &index)?;
+                (block, (0..rows.len()).map(|i| argument(block, i)).collect::<Result<Vec<_>, _>>()?, true)
+            }
+        };
         for nest in &group.nests {
             emitter.nest(&self.locate(nest.node).at(block), &at, nest)?;
         }
-        self.b.at(block).region_op("scf.forall.in_parallel", &[], &[], &[], &[])?;
+        if last {
+            self.b.at(block).region_op("scf.forall.in_parallel", &[], &[], &[], &[])?;
+        } else {
+            self.b.at(block).op("scf.yield", &[], &[], &[])?;
+        }
         Ok(())
     }
 
@@ -259,4 +286,25 @@ impl<'c, 'a> Steps<'c, 'a, '_> {
         }
         Ok(())
     }
+}
+
+/// The coordinates of the point number `linear` of a box, in row-major order.
+fn coordinates<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    linear: Value<'c, 'a>,
+    extents: &[u64],
+) -> Result<Vec<Value<'c, 'a>>, LowerError> {
+    let mut rest = linear;
+    let mut at = Vec::with_capacity(extents.len());
+    for (d, extent) in extents.iter().enumerate().rev() {
+        if d == 0 {
+            at.push(rest);
+            break;
+        }
+        let extent = b.constant_index(*extent)?;
+        at.push(b.value("arith.remui", &[rest, extent], b.index_type(), &[])?);
+        rest = b.value("arith.divui", &[rest, extent], b.index_type(), &[])?;
+    }
+    at.reverse();
+    Ok(at)
 }

@@ -3,7 +3,8 @@
 //! One module has one of two forms ([`TrapMode`]):
 //!
 //! - `Assert`: `func.func @main`, tensors in and out as the specification has it, bounds checks as `cf.assert`.
-//! - `Status`: `func.func @kina_entry`, buffers in and out and an `i32` status, for callers that must survive a trap.
+//! - `Status`: one `func.func @kina_phase_N` for each [`Phase`](crate::schedule::Phase) of the schedule, buffers in and out
+//!   and an `i32` status, for callers that must survive a trap.
 //!   It allocates nothing: results go to the caller's buffers, temporaries to a workspace that the caller passes, at the
 //!   offsets of the schedule's buffer plan.
 
@@ -24,7 +25,7 @@ use melior::ir::Module;
 use melior::ir::operation::OperationPrintingFlags;
 use melior::utility::{register_all_dialects, register_all_llvm_translations, register_all_passes};
 
-pub use function::ENTRY;
+pub use function::entry;
 pub use stages::{llvm_dialect, llvm_ir};
 
 use crate::ir::{Graph, Level, NodeKind, Placement, Registry};

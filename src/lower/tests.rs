@@ -63,7 +63,7 @@ module {
 fn every_form_reaches_llvm() {
     let (registry, graph) = nll(&[2, 3, 1000]);
     for level in Level::ALL {
-        for (traps, entry) in [(TrapMode::Assert, "@main("), (TrapMode::Status, "@kina_entry(")] {
+        for (traps, entry) in [(TrapMode::Assert, "@main("), (TrapMode::Status, "@kina_phase_0(")] {
             let context = context();
             let schedule = schedule(&graph, &registry, level).unwrap();
             let options = LowerOptions::new(level, traps);

@@ -7,12 +7,14 @@ mod buffers;
 mod events;
 mod fuse;
 mod nest;
+mod phases;
 mod rows;
 mod text;
 
 use std::sync::Arc;
 
 pub use nest::{Access, Body, Coordinate, Inst, InstId, Nest, NestResult, ValueId};
+pub use phases::Phase;
 
 use crate::ir::{Graph, Level, NodeId, Registry, TensorType};
 

@@ -182,12 +182,11 @@ fn common_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Option<usize> 
         }
     }
     for inst in nest.body.insts() {
-        if let Inst::Gather(g, coords) = inst {
-            if produced.contains(&nest.gathers[*g]) {
-                let own = coords.iter().take(rows).enumerate();
-                rows = own.take_while(|(i, c)| *nest.body.inst(**c) == Inst::Index(*i)).count();
-                shares = true;
-            }
+        let Inst::Gather(g, coords) = inst else { continue };
+        if produced.contains(&nest.gathers[*g]) {
+            let own = coords.iter().take(rows).enumerate();
+            rows = own.take_while(|(i, c)| *nest.body.inst(**c) == Inst::Index(*i)).count();
+            shares = true;
         }
     }
     let inner_bytes = |n: &Nest| {

@@ -121,3 +121,15 @@ fn dot_quotes_once() {
     assert!(dot.contains("[ label = \"logits\" ]"), "{dot}");
     assert!(dot.contains("0 -> 2 [ label = \"logits\" ]"), "{dot}");
 }
+
+#[test]
+fn only_large_row_groups_are_shared_between_threads() {
+    let phases = |dims: &[u64], level| {
+        let (registry, graph) = nll(dims);
+        let phases = schedule(&graph, &registry, level).unwrap().phases();
+        phases.into_iter().map(|p| (p.steps, p.rows)).collect::<Vec<_>>()
+    };
+    assert_eq!(phases(&[4, 256, 50257], Level::O2), [(0..1, None), (1..2, Some(1024))]);
+    assert_eq!(phases(&[2, 3, 1000], Level::O2), [(0..2, None)]);
+    assert_eq!(phases(&[4, 256, 50257], Level::O0).len(), 1);
+}

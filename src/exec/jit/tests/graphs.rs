@@ -125,3 +125,24 @@ fn the_negative_log_likelihood_needs_no_large_temporary() {
         }
     }
 }
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let dims = [4, 8, 4096];
+    let (registry, graph) = nll(&dims);
+    let mut random = Random(12);
+    let x = random.tensor(&ty(DType::F32, &dims), None, true, false);
+    let t = random.tensor(&ty(DType::I64, &dims[..2]), Some(4096), false, false);
+    let run = |threads: usize| {
+        let compiled = Compiled::new(&graph, &registry, Level::O2).unwrap();
+        assert!(compiled.phases.iter().any(|p| p.rows == Some(32)), "nothing is shared");
+        compiled.with_threads(threads.try_into().unwrap()).call(&[&x, &t]).unwrap()
+    };
+    let (one, several) = (run(1), run(3));
+    for (a, b) in one.iter().zip(&several) {
+        assert!(a.as_bytes() == b.as_bytes());
+    }
+    let bad = ints(&[4, 8], &[4096; 32]);
+    let compiled = Compiled::new(&graph, &registry, Level::O2).unwrap();
+    assert!(matches!(compiled.call(&[&x, &bad]), Err(CallError::Trap { .. })));
+}

@@ -14,7 +14,7 @@ struct Program<'r> {
 
 impl Program<'_> {
     fn new(registry: &Registry, seed: u64) -> Program<'_> {
-        let dtype = if seed % 2 == 0 { DType::F32 } else { DType::F64 };
+        let dtype = if seed.is_multiple_of(2) { DType::F32 } else { DType::F64 };
         let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let mut program = Program { registry, graph: Graph::new(), random, dtype, floats: Vec::new() };
         for (i, dims) in [[2, 3, 4], [2, 1, 4], [3, 2, 4]].iter().enumerate() {
