@@ -19,7 +19,7 @@ pub fn input_line(input: &Input, seed: u64) -> String {
     format!("{:12} {} {}  {source}\n", input.name, input.ty.dtype, input.ty.shape)
 }
 
-/// Name, type, the first elements, and for large float tensors least, greatest and mean value.
+/// Name, type, the first elements, and for large float tensors the least and the greatest.
 pub fn result_line(name: &str, tensor: &Tensor) -> String {
     let mut out = format!("{name:12} {} {}", tensor.dtype(), tensor.shape());
     let texts = elements(tensor, SHOWN);
@@ -29,25 +29,25 @@ pub fn result_line(name: &str, tensor: &Tensor) -> String {
     } else {
         let _ = write!(out, " = [{}{more}]", texts.join(", "));
     }
-    if let (false, Some((least, greatest, mean))) = (more.is_empty(), statistics(tensor)) {
-        let _ = write!(out, "  min {} max {} mean {}", number(least), number(greatest), number(mean));
+    if let (false, Some((least, greatest))) = (more.is_empty(), extremes(tensor)) {
+        let _ = write!(out, "  min {} max {}", number(least), number(greatest));
     }
     out.push('\n');
     out
 }
 
-/// Six significant digits, which f32 and f64 runs of any level agree on for well-conditioned programs.
+/// Five significant digits, on which f32 runs of any level and machine agree for well-conditioned programs.
 pub fn number(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
     }
     let exponent = value.abs().log10().floor();
     if (-4.0..9.0).contains(&exponent) {
-        let decimals = (5.0 - exponent).clamp(0.0, 9.0) as usize;
+        let decimals = (4.0 - exponent).clamp(0.0, 9.0) as usize;
         let text = format!("{value:.decimals$}");
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
     } else {
-        format!("{value:.5e}")
+        format!("{value:.4e}")
     }
 }
 
@@ -61,17 +61,12 @@ fn elements(tensor: &Tensor, limit: usize) -> Vec<String> {
     }
 }
 
-fn statistics(tensor: &Tensor) -> Option<(f64, f64, f64)> {
+fn extremes(tensor: &Tensor) -> Option<(f64, f64)> {
     let fold = |values: &mut dyn Iterator<Item = f64>| {
-        let (mut least, mut greatest, mut sum, mut count) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, 0u64);
-        for v in values {
-            // A NaN anywhere shows in all three.
-            least = if v.is_nan() || least.is_nan() { f64::NAN } else { least.min(v) };
-            greatest = if v.is_nan() || greatest.is_nan() { f64::NAN } else { greatest.max(v) };
-            sum += v;
-            count += 1;
-        }
-        (least, greatest, sum / count as f64)
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, greatest), v| {
+            // A NaN anywhere shows in both.
+            if v.is_nan() || least.is_nan() { (f64::NAN, f64::NAN) } else { (least.min(v), greatest.max(v)) }
+        })
     };
     match tensor.data() {
         Data::F32(v) => Some(fold(&mut v.iter().map(|x| f64::from(*x)))),
