@@ -1,3 +1,5 @@
 //! Integration tests: the program `kina-ad` as its users run it. One binary, because linking MLIR is slow.
 
+mod bad_input;
 mod conformance;
+mod support;
