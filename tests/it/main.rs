@@ -2,4 +2,5 @@
 
 mod bad_input;
 mod conformance;
+mod snapshots;
 mod support;
