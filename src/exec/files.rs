@@ -39,7 +39,9 @@ pub fn write_atomically<E: From<io::Error>>(
     };
     #[cfg(unix)]
     builder.permissions(permissions);
-    let file = builder.tempfile_in(directory)?;
+    // The plain error of the system, which the temporary file's own would hide behind its random name.
+    fs::metadata(directory)?;
+    let file = builder.tempfile_in(directory).map_err(|e| io::Error::from(e.kind()))?;
     write_to(file.as_file(), fill)?;
     if let Some(existing) = existing {
         file.as_file().set_permissions(existing.permissions())?;

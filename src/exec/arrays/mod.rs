@@ -98,6 +98,8 @@ impl ArrayError {
     /// The way out.
     pub fn help(&self) -> Option<String> {
         Some(match &self.cause {
+            ArrayErrorCause::Read(_) => "check the path and its permissions".into(),
+            ArrayErrorCause::Write(_) => "check that the directory exists and can be written".into(),
             ArrayErrorCause::NotNpy { archive: true } => {
                 "this is an .npz archive: give it with `--inputs FILE.npz`".into()
             }

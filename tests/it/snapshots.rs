@@ -1,0 +1,91 @@
+//! What a reviewer reads when a rule changes: typed program, extracted graph with its numeric verdict, schedule and
+//! linalg of every example, under `snapshots/`.
+//!
+//! The text does not depend on the machine: paths are relative, and errors are printed as powers of ten. A run never
+//! accepts a change by itself when `CI` or `INSTA_UPDATE=no` is set; `cargo insta review` shows and accepts.
+
+use std::path::Path;
+
+use crate::support::kina;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+fn snapshot(name: &str, text: &str) {
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(Path::new(ROOT).join("snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
+
+fn command(arguments: &str) -> String {
+    kina(Path::new(ROOT), arguments).ok()
+}
+
+fn program(name: &str, file: &str) {
+    snapshot(&format!("{name}.program"), &command(&format!("emit {file} --stage program")));
+}
+
+/// The graph with rules, cost and bytes; where there is one, the verdict of the gradient check behind it.
+fn graph(name: &str, file: &str, verdict: bool) {
+    let mut text = command(&format!("grad {file}"));
+    if verdict {
+        let run = command(&format!("run {file} --interpret --check"));
+        let verdict = run.split_once("gradient check\n").expect("a gradient check").1;
+        // A failing verdict is no snapshot to be accepted.
+        for line in verdict.lines() {
+            assert!(line.ends_with(": passed"), "{verdict}");
+        }
+        text.push_str("gradient check\n");
+        text.push_str(verdict);
+    }
+    snapshot(&format!("{name}.graph"), &text);
+}
+
+fn schedule(name: &str, file: &str) {
+    snapshot(&format!("{name}.schedule"), &command(&format!("emit {file} --stage schedule")));
+}
+
+#[cfg(feature = "codegen")]
+fn linalg(name: &str, file: &str) {
+    for level in ["O0", "O2"] {
+        let text = command(&format!("emit {file} --stage linalg -{level}"));
+        snapshot(&format!("{name}.linalg_{level}"), &text);
+    }
+}
+
+/// The tests of one example. Finite differences of a program of the size of the story take minutes:
+/// `programs::story` compares its gradient with the closed form instead.
+macro_rules! example {
+    ($name:ident, $file:literal, verdict: $verdict:literal) => {
+        mod $name {
+            const NAME: &str = stringify!($name);
+
+            #[test]
+            fn program() {
+                super::program(NAME, $file);
+            }
+
+            #[test]
+            fn graph() {
+                super::graph(NAME, $file, $verdict);
+            }
+
+            #[test]
+            fn schedule() {
+                super::schedule(NAME, $file);
+            }
+
+            #[cfg(feature = "codegen")]
+            #[test]
+            fn linalg() {
+                super::linalg(NAME, $file);
+            }
+        }
+    };
+}
+
+example!(storylm0_nll, "examples/storylm0_nll.kina", verdict: true);
+example!(storylm0_nll_mean, "examples/storylm0_nll_mean.kina", verdict: true);
+example!(mlp, "examples/mlp.kina", verdict: true);
+example!(story, "examples/story/story.kina", verdict: false);
