@@ -29,11 +29,14 @@ pub(super) fn build<'c>(
     let b = Builder { context, block: module.body(), location: unknown };
     match options.traps {
         TrapMode::Assert => main_function(&b, graph, schedule, options)?,
-        TrapMode::Status => {
-            for (i, phase) in schedule.phases().iter().enumerate() {
-                phase_function(&b, graph, schedule, options, i, phase)?;
+        TrapMode::Status => match &options.symbol {
+            Some(symbol) => status_function(&b, graph, schedule, options, symbol, None)?,
+            None => {
+                for (i, phase) in schedule.phases().iter().enumerate() {
+                    status_function(&b, graph, schedule, options, &entry(i), Some(phase))?;
+                }
             }
-        }
+        },
     }
     Ok(module)
 }
@@ -95,15 +98,16 @@ fn main_function(
     Ok(())
 }
 
-/// `func.func @kina_phase_0(inputs.., outputs.., workspace, begin: index, end: index) -> i32` on buffers. No two arguments
-/// overlap, except inputs with each other. A phase of rows computes those in `begin..end`; others ignore the range.
-fn phase_function(
+/// `func.func @NAME(inputs.., outputs.., workspace) -> i32` on buffers: all steps, or those of a phase. No two arguments
+/// overlap, except inputs with each other. A phase has two more arguments, `begin` and `end`; a phase of rows computes
+/// those in `begin..end`, others ignore the range.
+fn status_function(
     b: &Builder<'_, '_>,
     graph: &Graph,
     schedule: &Schedule,
     options: &LowerOptions,
-    number: usize,
-    phase: &Phase,
+    name: &str,
+    phase: Option<&Phase>,
 ) -> Result<(), LowerError> {
     // Bare pointers to buffers without elements have no lowering in MLIR. Nothing touches such an argument, so it may be
     // of any type.
@@ -121,14 +125,16 @@ fn phase_function(
     }
     let bytes = schedule.workspace.max(1);
     arguments.push((b.memref(&[bytes], b.int_type(8)), name_attribute(b, "workspace", alone)?));
-    arguments.push((b.index_type(), name_attribute(b, "begin", "")?));
-    arguments.push((b.index_type(), name_attribute(b, "end", "")?));
+    if phase.is_some() {
+        arguments.push((b.index_type(), name_attribute(b, "begin", "")?));
+        arguments.push((b.index_type(), name_attribute(b, "end", "")?));
+    }
     let status = b.int_type(32);
-    let (op, block) = function(b, &entry(number), &arguments, &[(status, b.attribute("{}")?)], &[])?;
+    let (op, block) = function(b, name, &arguments, &[(status, b.attribute("{}")?)], &[])?;
     let all = (0..arguments.len()).map(|i| argument(block, i)).collect::<Result<Vec<_>, _>>()?;
     let (inputs, rest) = all.split_at(graph.inputs.len());
     let (outputs, rest) = rest.split_at(graph.outputs.len());
-    let [workspace, begin, end] = *rest else { return Err(refused("a phase without its arguments")) };
+    let [workspace, ref range @ ..] = *rest else { return Err(refused("no workspace")) };
     let memory = Memory {
         outputs: outputs.iter().zip(&graph.outputs).map(|(v, o)| (*v, graph.ty(o.node).shape.clone())).collect(),
         workspace,
@@ -137,9 +143,13 @@ fn phase_function(
     let fail = b.append_block(op, &[status])?;
     b.at(fail).op("func.return", &[argument(fail, 0)?], &[], &[])?;
     let mut emitter = Emitter::new(schedule, options.level, inputs.to_vec(), Some(memory));
-    let share = phase.rows.map(|_| (begin, end));
+    let share = match (phase.and_then(|p| p.rows), range) {
+        (Some(_), [begin, end]) => Some((*begin, *end)),
+        _ => None,
+    };
+    let part = phase.map_or(0..schedule.steps.len(), |p| p.steps.clone());
     let mut steps = Steps { graph, options, b: b.at(block), exits: Some((op, fail)), share };
-    steps.run(&mut emitter, &schedule.steps[phase.steps.clone()])?;
+    steps.run(&mut emitter, &schedule.steps[part])?;
     let b = steps.b;
     let ok = b.constant_int(0, status)?;
     b.op("func.return", &[ok], &[], &[])?;

@@ -13,7 +13,9 @@ mod cast;
 mod elementary;
 mod emit;
 mod function;
+mod llvm;
 mod nest;
+mod object;
 mod scalar;
 mod stages;
 
@@ -26,6 +28,8 @@ use melior::ir::operation::OperationPrintingFlags;
 use melior::utility::{register_all_dialects, register_all_llvm_translations, register_all_passes};
 
 pub use function::entry;
+pub use llvm::FileKind;
+pub use object::{header, object, symbol};
 pub use stages::{llvm_dialect, llvm_ir};
 
 use crate::ir::{Graph, Level, NodeKind, Placement, Registry};
@@ -48,11 +52,13 @@ pub struct LowerOptions {
     pub traps: TrapMode,
     /// Source file and line by node index; nodes beyond its end have no location.
     pub locations: Vec<Option<(Arc<str>, u32)>>,
+    /// Status form only: one function of this name, without the range of rows, instead of one for each phase.
+    pub symbol: Option<String>,
 }
 
 impl LowerOptions {
     pub fn new(level: Level, traps: TrapMode) -> Self {
-        LowerOptions { level, traps, locations: Vec::new() }
+        LowerOptions { level, traps, locations: Vec::new(), symbol: None }
     }
 }
 

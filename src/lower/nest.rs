@@ -58,6 +58,10 @@ impl<'c, 'a> Point<'c, 'a> for Here<'_, 'c, 'a> {
         }
     }
 
+    fn narrow_indices(&self) -> bool {
+        self.buffers
+    }
+
     fn gather(&self, b: &Builder<'c, 'a>, i: usize, at: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>, LowerError> {
         match self.gathers.get(i) {
             Some(Gathered::Whole(v, dtype)) => load_at(b, *v, self.buffers, at, *dtype),

@@ -15,6 +15,8 @@ pub(super) trait Point<'c, 'a> {
     fn input(&self, b: &Builder<'c, 'a>, i: usize) -> Result<Value<'c, 'a>, LowerError>;
     /// The iteration index `d`, of type `index`.
     fn index(&self, b: &Builder<'c, 'a>, d: usize) -> Result<Value<'c, 'a>, LowerError>;
+    /// May indices be compared in 32 bits? Emitted text keeps the form of the specification (§7.3) instead.
+    fn narrow_indices(&self) -> bool;
     /// An element of `gathers[i]` at coordinates of type `index`, as stored.
     fn gather(&self, b: &Builder<'c, 'a>, i: usize, at: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>, LowerError>;
 }
@@ -56,8 +58,12 @@ pub(super) fn body<'c, 'a>(
                 (binary(b, *f, x, y, dtype)?, dtype)
             }
             Inst::Compare(f, x, y) => {
-                let ((x, dtype), (y, _)) = (get(x)?, get(y)?);
-                (compare(b, *f, x, y, dtype)?, DType::Bool)
+                let short = (*f == CompareFn::Eq && level.fuses() && point.narrow_indices()).then(|| narrow(nest, *x));
+                let value = match short.flatten() {
+                    Some((d, extent)) => index_equals(b, point.index(b, d)?, extent, get(y)?.0)?,
+                    None => compare(b, *f, get(x)?.0, get(y)?.0, get(x)?.1)?,
+                };
+                (value, DType::Bool)
             }
             Inst::Select(c, x, y) => {
                 let ((c, _), (x, dtype), (y, _)) = (get(c)?, get(x)?, get(y)?);
@@ -80,6 +86,29 @@ pub(super) fn body<'c, 'a>(
     }
     let root = |id: InstId| values[id.index()].map(|(v, _)| v).ok_or_else(|| super::builder::refused("an empty body"));
     nest.results.iter().map(|r| root(r.root)).collect()
+}
+
+/// The iteration dimension whose index `id` is, with its extent, if its indices fit 32 bits.
+fn narrow(nest: &Nest, id: InstId) -> Option<(usize, u64)> {
+    let Inst::Index(d) = nest.body.inst(id) else { return None };
+    let extent = *nest.domain.get(*d)?;
+    (extent <= i32::MAX as u64).then_some((*d, extent))
+}
+
+/// `index == y` for an index below `extent`, in 32 bits, which vectorises twice as wide as the 64 of `y`. A `y` that is no
+/// index at all becomes -1, which no index equals; where it does not vary in the loop, that happens outside.
+fn index_equals<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    index: Value<'c, 'a>,
+    extent: u64,
+    y: Value<'c, 'a>,
+) -> Result<Value<'c, 'a>, LowerError> {
+    let (wide, short) = (b.int_type(64), b.int_type(32));
+    let index = b.value("arith.index_cast", &[index], short, &[])?;
+    let inside = b.cmpi(6, y, b.constant_int(extent as i64, wide)?)?;
+    let low = b.value("arith.trunci", &[y], short, &[])?;
+    let y = b.select(inside, low, b.constant_int(-1, short)?, short)?;
+    b.cmpi(0, index, y)
 }
 
 /// From how an element is stored to how it is computed with.

@@ -1,12 +1,11 @@
 //! The pass pipeline, and what comes after it: the LLVM dialect and LLVM IR.
 
-use std::ffi::CStr;
-
 use melior::Context;
 use melior::ir::Module;
 use melior::pass::PassManager;
 use melior::utility::parse_pass_pipeline;
 
+use super::llvm::LlvmModule;
 use super::{LowerError, Messages, TrapMode};
 
 /// Loops, then control flow, then LLVM. Functions take bare pointers in the status form: all shapes are static.
@@ -50,38 +49,5 @@ pub fn llvm_dialect(context: &Context, module: &mut Module<'_>, traps: TrapMode)
 /// # Errors
 /// If the module cannot be translated.
 pub fn llvm_ir(context: &Context, module: &Module<'_>) -> Result<String, LowerError> {
-    let messages = Messages::capture(context);
-    let operation = module.as_operation().to_raw();
-    // SAFETY: the operation belongs to `module`, which outlives the call and is only read. Translation gives null on
-    // failure, otherwise a module that is ours and lives in the LLVM context made here; both are disposed of, the
-    // module first. The text is a C string of LLVM's, copied before it is handed back.
-    unsafe {
-        let target = llvm::LLVMContextCreate();
-        let translated = mlir_sys::mlirTranslateModuleToLLVMIR(operation, target.cast());
-        let text = if translated.is_null() {
-            None
-        } else {
-            let printed = llvm::LLVMPrintModuleToString(translated.cast());
-            let text = CStr::from_ptr(printed).to_string_lossy().into_owned();
-            llvm::LLVMDisposeMessage(printed);
-            llvm::LLVMDisposeModule(translated.cast());
-            Some(text)
-        };
-        llvm::LLVMContextDispose(target);
-        text.ok_or_else(|| LowerError::Invalid { stage: "LLVM dialect", message: messages.take() })
-    }
-}
-
-/// What is needed of LLVM's own C interface, for which mlir-sys has no declarations. Signatures as in
-/// `llvm-c/Core.h`; its opaque pointers are `void *` here.
-mod llvm {
-    use std::ffi::{c_char, c_void};
-
-    unsafe extern "C" {
-        pub fn LLVMContextCreate() -> *mut c_void;
-        pub fn LLVMContextDispose(context: *mut c_void);
-        pub fn LLVMPrintModuleToString(module: *mut c_void) -> *mut c_char;
-        pub fn LLVMDisposeMessage(message: *mut c_char);
-        pub fn LLVMDisposeModule(module: *mut c_void);
-    }
+    Ok(LlvmModule::translate(context, module)?.text())
 }

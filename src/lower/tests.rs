@@ -108,3 +108,48 @@ fn a_module_that_is_not_lowered_has_no_llvm_ir() {
     let error = llvm_ir(&context, &module).unwrap_err().to_string();
     assert!(error.contains("func.func"), "{error}");
 }
+
+#[test]
+fn objects_define_the_symbol_of_their_header() {
+    let (registry, graph) = nll(&[2, 3, 8]);
+    let name = symbol("my nll.v2");
+    let make = |kind| object(&graph, &registry, Level::O2, &name, kind).unwrap();
+    let assembly = String::from_utf8(make(FileKind::Assembly)).unwrap();
+    assert!(assembly.contains("kina_my_nll_v2:"), "{assembly}");
+    for runtime in ["malloc", "abort", "puts"] {
+        assert!(!assembly.contains(runtime), "{runtime}");
+    }
+    let bytes = make(FileKind::Object);
+    assert!(bytes.len() > 500 && bytes == make(FileKind::Object));
+    let expected = r#"#ifndef KINA_MY_NLL_V2_H
+#define KINA_MY_NLL_V2_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes of the workspace, which must be aligned to 64. */
+#define KINA_MY_NLL_V2_WORKSPACE 1
+
+/* Arrays are dense and row-major; Bool is one byte, 0 or 1. Results and workspace overlap nothing.
+ *   in0: logits, F32 [2, 3, 8]
+ *   in1: targets, I64 [2, 3]
+ *   out0: primal, F32 [2, 3]
+ *   out1: g_logits, F32 [2, 3, 8]
+ *
+ * Returns 0, or the number of a failed check:
+ *   1: take_along_axis index out of bounds
+ *
+ * Link with -lm. */
+int32_t kina_my_nll_v2(const float *in0, const int64_t *in1, float *out0, float *out1, void *workspace);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
+"#;
+    assert_eq!(header(&graph, &registry, Level::O2, &name).unwrap(), expected);
+}

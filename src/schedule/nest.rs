@@ -322,6 +322,24 @@ impl Nest {
         out
     }
 
+    /// The same nest with its iteration dimensions in another order: dimension `i` is what `order[i]` was.
+    #[must_use]
+    pub fn reordered(&self, order: &[usize]) -> Nest {
+        let place = |d: usize| order.iter().position(|o| *o == d).unwrap_or(d);
+        let dims: Vec<Coordinate> = (0..self.domain.len()).map(|d| Coordinate::Dim(place(d))).collect();
+        let mut out = Nest::empty(self.node, order.iter().map(|d| self.domain[*d]).collect());
+        let roots: Vec<InstId> = self.results.iter().map(|r| r.root).collect();
+        let roots = out.import(self, &roots, &dims, &mut |out, value, coords| out.read_at(value, coords));
+        let moved = |m: &MapDim| match m {
+            MapDim::Dim(d) => MapDim::Dim(place(*d)),
+            MapDim::Zero => MapDim::Zero,
+        };
+        let results = self.results.iter().zip(roots);
+        out.results =
+            results.map(|(r, root)| NestResult { root, map: r.map.iter().map(moved).collect(), ..r.clone() }).collect();
+        out
+    }
+
     pub fn points(&self) -> u64 {
         self.domain.iter().product()
     }

@@ -97,10 +97,13 @@ fn fused(schedule: &mut Schedule, graph: &Graph, units: Vec<Unit>) {
 }
 
 /// Merges the nests of a group where one traversal can do the work of two, and names its kind.
-fn finish(group: Open, kept: &[bool]) -> Group {
+fn finish(mut group: Open, kept: &[bool]) -> Group {
     // Nests that are all of the row's rank have no work inside a row: they are one plain traversal.
     let flat = group.nests.iter().all(|n| n.domain.len() == group.rows.len());
-    let rows = if flat || group.closed { Vec::new() } else { group.rows };
+    let mut rows = if flat { Vec::new() } else { group.rows };
+    if let (true, [nest]) = (group.closed, &mut group.nests[..]) {
+        (*nest, rows) = contraction(nest);
+    }
     let mut nests: Vec<Nest> = Vec::new();
     for nest in group.nests {
         match merge_target(&nests, &nest) {
@@ -117,7 +120,8 @@ fn finish(group: Open, kept: &[bool]) -> Group {
     let mut nodes: Vec<_> = nests.iter().flat_map(|n| n.nodes.iter().copied()).collect();
     nodes.sort_unstable();
     nodes.dedup();
-    let kind = if !rows.is_empty() && nests.len() > 1 {
+    // A reduction alone is worth rows too: it accumulates in a register.
+    let kind = if !rows.is_empty() && (nests.len() > 1 || nests.iter().any(|n| !n.is_map())) {
         GroupKind::Rows(rows)
     } else if nodes.len() > 1 {
         GroupKind::Loops
@@ -125,6 +129,28 @@ fn finish(group: Open, kept: &[bool]) -> Group {
         GroupKind::Single
     };
     Group { kind, nodes, nests }
+}
+
+/// Puts the dimension along which most operands are read in order innermost: the last one of the result (each step adds a
+/// multiple of a row of one operand to a row of the result), or the last reduced one (each step is a dot product).
+/// Elements of the result are summed up in the same order either way. Returns the rows too.
+fn contraction(nest: &Nest) -> (Nest, Vec<u64>) {
+    let rows = parallel_prefix(nest);
+    let whole = || (nest.clone(), nest.domain[..rows].to_vec());
+    let dims = nest.domain.len();
+    // Parallel dimensions first, all of them in the result's order: what operators give for a product of matrices.
+    if rows == 0 || rows == dims || nest.results.iter().any(|r| r.map.len() != rows) {
+        return whole();
+    }
+    let along = |d: usize| -> usize {
+        let reads = nest.reads.iter().map(|r| &r.map);
+        reads.filter(|m| m.last() == Some(&MapDim::Dim(d)) || !m.contains(&MapDim::Dim(d))).count()
+    };
+    if along(rows - 1) < along(dims - 1) {
+        return whole();
+    }
+    let order: Vec<usize> = (0..rows - 1).chain(rows..dims).chain([rows - 1]).collect();
+    (nest.reordered(&order), nest.domain[..rows - 1].to_vec())
 }
 
 /// The nest into which `b` can be merged: of the same domain, after every nest whose result `b` reads, and not reading

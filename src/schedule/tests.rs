@@ -133,3 +133,38 @@ fn only_large_row_groups_are_shared_between_threads() {
     assert_eq!(phases(&[2, 3, 1000], Level::O2), [(0..2, None)]);
     assert_eq!(phases(&[4, 256, 50257], Level::O0).len(), 1);
 }
+
+/// The rows of the only group, and the domain of its only nest.
+fn only_nest(p: &Program) -> (Vec<u64>, Vec<u64>) {
+    let schedule = schedule(&p.graph, &p.registry, Level::O2).unwrap();
+    assert_eq!((schedule.groups.len(), schedule.groups[0].nests.len()), (1, 1));
+    (schedule.groups[0].rows().to_vec(), schedule.groups[0].nests[0].domain.clone())
+}
+
+#[test]
+fn a_product_of_matrices_walks_along_the_rows_of_its_result() {
+    let mut p = Program::new();
+    let (a, b) = (p.input("a", DType::F32, &[4, 5]), p.input("b", DType::F32, &[5, 6]));
+    let y = p.call("matmul", &[a, b], &[]);
+    p.output("y", y);
+    assert_eq!(only_nest(&p), (vec![4], vec![4, 5, 6]));
+}
+
+#[test]
+fn a_product_with_a_transposed_matrix_is_dot_products() {
+    let mut p = Program::new();
+    let (a, b) = (p.input("a", DType::F32, &[4, 5]), p.input("b", DType::F32, &[6, 5]));
+    let b = p.call("transpose", &[b], &[AttrValue::Ints(vec![1, 0])]);
+    let y = p.call("matmul", &[a, b], &[]);
+    p.output("y", y);
+    assert_eq!(only_nest(&p), (vec![4, 6], vec![4, 6, 5]));
+}
+
+#[test]
+fn a_reduction_of_rows_goes_row_by_row() {
+    let mut p = Program::new();
+    let x = p.input("x", DType::F32, &[4, 5]);
+    let y = p.reduce("sum", x, 1, false);
+    p.output("y", y);
+    assert_eq!(only_nest(&p), (vec![4], vec![4, 5]));
+}
