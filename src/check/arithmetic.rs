@@ -64,8 +64,12 @@ impl<'a> Checker<'a> {
     /// The `broadcast` call that would give two operands one shape, if there is one.
     pub fn broadcast_hint(&self, exprs: &[&Expr], shapes: &[Shape]) -> Option<String> {
         let ([a, b], [x, y]) = (exprs, shapes) else { return None };
-        let call = stretch(&self.shown(b), y, x).or_else(|| stretch(&self.shown(a), x, y))?;
-        Some(format!("broadcasting is explicit: `{call}`"))
+        let (a, b) = (self.shown(a), self.shown(b));
+        if let Some(call) = stretch(&b, y, x).or_else(|| stretch(&a, x, y)) {
+            return Some(format!("broadcasting is explicit: `{call}`"));
+        }
+        let common = common_shape(x, y)?;
+        Some(format!("broadcasting is explicit: `broadcast({a}, shape={common})` and `broadcast({b}, shape={common})`"))
     }
 
     /// Reports a violated premise of an operator at the argument at fault.
@@ -126,6 +130,18 @@ fn stretch(text: &str, from: &Shape, to: &Shape) -> Option<String> {
     Some(format!("broadcast(reshape({text}, shape={dims:?}), shape={to})"))
 }
 
+/// The shape to which both operands stretch: trailing dimensions align, dimensions of size 1 stretch.
+fn common_shape(x: &Shape, y: &Shape) -> Option<Shape> {
+    let rank = x.rank().max(y.rank());
+    let dim = |s: &Shape, i: usize| (i + s.rank()).checked_sub(rank).and_then(|i| s.get(i).copied()).unwrap_or(1);
+    let dims = (0..rank).map(|i| match (dim(x, i), dim(y, i)) {
+        (a, b) if a == b || b == 1 => Some(a),
+        (1, b) => Some(b),
+        _ => None,
+    });
+    Shape::new(dims.collect::<Option<Vec<u64>>>()?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,5 +158,10 @@ mod tests {
             "broadcast(reshape(b, shape=[4, 1]), shape=[4, 8])"
         );
         assert_eq!(stretch("b", &shape(&[5]), &shape(&[4, 8])), None);
+    }
+    #[test]
+    fn both_operands_may_stretch() {
+        assert_eq!(common_shape(&shape(&[4, 1]), &shape(&[8])), Some(shape(&[4, 8])));
+        assert_eq!(common_shape(&shape(&[3]), &shape(&[8])), None);
     }
 }

@@ -22,6 +22,10 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
+        // Where a type is wanted, `tensor<..>` is the type and no program input.
+        if let (AttrKind::Type, ExprKind::Input(written)) = (kind, &expr.kind) {
+            return self.resolve_type(written).map(AttrValue::Type);
+        }
         let value = self.eval(expr);
         let value = match value {
             Value::Poison => return None,

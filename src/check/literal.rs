@@ -69,6 +69,16 @@ pub(super) fn negate(literal: Literal) -> Option<Literal> {
     }
 }
 
+/// Does a whole number fit an integer dtype? Floats are checked where they are rounded.
+fn in_range(value: f64, dtype: DType) -> bool {
+    match dtype {
+        DType::I32 => value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX),
+        // 2^63 as a float is itself out of range.
+        DType::I64 => value >= i64::MIN as f64 && value < -(i64::MIN as f64),
+        _ => true,
+    }
+}
+
 impl<'a> Checker<'a> {
     /// A tensor of one value. `None` after a report.
     pub fn splat(&mut self, literal: Literal, ty: &TensorType, span: Span) -> Option<NodeId> {
@@ -81,8 +91,10 @@ impl<'a> Checker<'a> {
             Some(format!("`{literal}` cannot be a {}", ty.dtype))
         } else if ty.dtype.is_int() && (value.fract() != 0.0 || !value.is_finite()) {
             Some(format!("`{literal}` is not an integer, but the tensor is {}", ty.dtype))
-        } else if ty.dtype.is_int() && matches!(literal, Literal::Int(i) if i.unsigned_abs() > 1 << 53) {
+        } else if matches!(literal, Literal::Int(i) if ty.dtype == DType::I64 && value as i128 != i128::from(i)) {
             Some(format!("`{literal}` is beyond 2^53: literals are kept as f64, which cannot hold it"))
+        } else if !in_range(value, ty.dtype) {
+            Some(format!("`{literal}` overflows {}", ty.dtype))
         } else {
             None
         };
@@ -154,5 +166,12 @@ mod tests {
         assert_eq!(fold(BinaryOp::Div, Literal::Int(1), Literal::Int(2)), Some(Literal::Float(0.5)));
         assert_eq!(fold(BinaryOp::Add, Literal::Bool(true), Literal::Int(1)), None);
         assert_eq!(negate(Literal::Int(i64::MIN)), Some(Literal::Float(-(i64::MIN as f64))));
+    }
+    #[test]
+    fn integer_ranges() {
+        assert!(in_range(2_147_483_647.0, DType::I32) && !in_range(2_147_483_648.0, DType::I32));
+        assert!(
+            in_range(-9_223_372_036_854_775_808.0, DType::I64) && !in_range(9_223_372_036_854_775_808.0, DType::I64)
+        );
     }
 }

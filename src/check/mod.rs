@@ -18,6 +18,9 @@ mod literal;
 mod result;
 mod value;
 
+#[cfg(test)]
+mod tests;
+
 use crate::diagnostics::{Diagnostics, SourceMap};
 use crate::ir::{AttrValue, Graph, NodeId, Origin, Registry, Signature, TypeError};
 use crate::syntax::{ast, on_big_stack};

@@ -9,12 +9,12 @@ use super::operator::Registry;
 /// node computes (`exp_3f2a`), so that an edit elsewhere renames nothing. Names are unique; of several nodes of one
 /// source name all but the first get a number.
 pub fn value_names(graph: &Graph, registry: &Registry) -> Vec<String> {
-    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let mut taken = Taken::default();
     // Source names first: they have precedence over hashes that happen to look alike.
     let mut source: BTreeMap<usize, String> = BTreeMap::new();
     for (id, node) in graph.iter() {
         if let Some(name) = &node.name {
-            source.insert(id.index(), unique(name, &mut taken));
+            source.insert(id.index(), taken.unique(name));
         }
     }
     let mut names: Vec<String> = Vec::with_capacity(graph.len());
@@ -42,26 +42,41 @@ pub fn value_names(graph: &Graph, registry: &Registry) -> Vec<String> {
         };
         // Four digits, more where two values would collide.
         let hex = format!("{hash:016x}");
-        let name = [4, 8, 16].iter().map(|n| format!("{base}_{}", &hex[..*n])).find(|n| !taken.contains(n));
+        let name = [4, 8, 16].iter().map(|n| format!("{base}_{}", &hex[..*n])).find(|n| !taken.names.contains(n));
         names.push(match name {
             Some(name) => {
-                taken.insert(name.clone());
+                taken.names.insert(name.clone());
                 name
             }
-            None => unique(&format!("{base}_{hex}"), &mut taken),
+            None => taken.unique(&format!("{base}_{hex}")),
         });
     }
     names
 }
 
-fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {
-    let mut candidate = name.to_owned();
-    let mut number = 2;
-    while !taken.insert(candidate.clone()) {
-        candidate = format!("{name}_{number}");
-        number += 1;
+/// The names that are in use.
+#[derive(Default)]
+struct Taken {
+    names: BTreeSet<String>,
+    /// The last number tried for a base, so that many values of one name do not take quadratic time.
+    last: BTreeMap<String, u64>,
+}
+
+impl Taken {
+    /// `name`, with a number from 2 on if it is taken.
+    fn unique(&mut self, name: &str) -> String {
+        if self.names.insert(name.to_owned()) {
+            return name.to_owned();
+        }
+        let number = self.last.entry(name.to_owned()).or_insert(1);
+        loop {
+            *number += 1;
+            let candidate = format!("{name}_{number}");
+            if self.names.insert(candidate.clone()) {
+                return candidate;
+            }
+        }
     }
-    candidate
 }
 
 /// 64-bit FNV-1a: the standard hasher promises no stability between releases.
