@@ -360,10 +360,10 @@ impl<'a> Checker<'a> {
     /// Records the bounds checks of the nodes from `first` on, each distinct one once.
     pub fn add_checks(&mut self, first: usize) {
         for i in first..self.graph.len() {
-            if let Some(check) = self.graph.check_of(self.registry, NodeId(i as u32)) {
-                if self.checks.insert((check.indices, check.size)) {
-                    self.graph.checks.push(check);
-                }
+            if let Some(check) = self.graph.check_of(self.registry, NodeId(i as u32))
+                && self.checks.insert((check.indices, check.size))
+            {
+                self.graph.checks.push(check);
             }
         }
     }

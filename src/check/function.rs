@@ -132,15 +132,15 @@ impl<'a> Checker<'a> {
         }
         // In the numbering of `bind`: positional arguments, then named ones.
         let (positional, named): (Vec<usize>, Vec<usize>) = (0..args.len()).partition(|i| args[*i].name.is_none());
-        if let (Some(last), Some(first)) = (positional.last(), named.first()) {
-            if last > first {
-                self.report(
-                    Diagnostic::error("E0205", "an argument without a name follows one with a name")
-                        .at(args[*last].value.span, "has no name")
-                        .help(format!("unnamed arguments come first: `{shape}`")),
-                );
-                return None;
-            }
+        if let (Some(last), Some(first)) = (positional.last(), named.first())
+            && last > first
+        {
+            self.report(
+                Diagnostic::error("E0205", "an argument without a name follows one with a name")
+                    .at(args[*last].value.span, "has no name")
+                    .help(format!("unnamed arguments come first: `{shape}`")),
+            );
+            return None;
         }
         let alias = |name: &'a str| if name == "like" { like_param(signature) } else { name.to_string() };
         let names: Vec<String> = named.iter().filter_map(|i| args[*i].name.as_ref()).map(|n| alias(&n.name)).collect();

@@ -89,7 +89,13 @@ fn names_and_arguments_are_checked_with_suggestions() {
         (
             "unknown dtype and placement, both reported",
             "let x = tensor<F16, [2], @gpu> in x",
-            &["E0203", "p.kina:1:16", "the dtypes are Bool, I32, I64, F32, F64", "p.kina:1:27", "`@host` and `@device`"],
+            &[
+                "E0203",
+                "p.kina:1:16",
+                "the dtypes are Bool, I32, I64, F32, F64",
+                "p.kina:1:27",
+                "`@host` and `@device`",
+            ],
         ),
         (
             "missing argument",
@@ -174,7 +180,11 @@ fn typing_premises_are_checked() {
             "let x = tensor<F32, [2, 3], @host> in\nx.sum(axis=[1, -1])",
             &["E0304", "p.kina:2:12", "axis -1 stands twice", "-1 is the last axis"],
         ),
-        ("no axis", "let x = tensor<F32, [2], @host> in\nx.sum(axis=[])", &["E0304", "p.kina:2:12", "leave `axis` out"]),
+        (
+            "no axis",
+            "let x = tensor<F32, [2], @host> in\nx.sum(axis=[])",
+            &["E0304", "p.kina:2:12", "leave `axis` out"],
+        ),
         (
             "placement",
             "let x = tensor<F32, [2], @host> in\nlet y = tensor<F32, [2], @device> in\nx + y",
@@ -190,11 +200,7 @@ fn typing_premises_are_checked() {
             "let x = tensor<F32, [2], @host> in\nx.broadcast(shape=[4294967296, 4294967296, 2])",
             &["E0307", "p.kina:2:19", "2^63", "smaller or fewer dimensions"],
         ),
-        (
-            "max of nothing",
-            "let x = tensor<F32, [2, 0], @host> in\nx.max(axis=1)",
-            &["E0308", "p.kina:2:", "max"],
-        ),
+        ("max of nothing", "let x = tensor<F32, [2, 0], @host> in\nx.max(axis=1)", &["E0308", "p.kina:2:", "max"]),
         (
             "argument of a function",
             "let f = fn(x: tensor<F32, [2], @host>) -> tensor<F32, [2], @host> { x } in\n\
@@ -243,9 +249,21 @@ fn files_that_cannot_be_read_or_written_exit_with_4() {
     check(&[
         ("program", files, "grad absent.kina", 4, &["E0701", "`absent.kina`", missing, "check the path"]),
         ("a directory", files, "run .", 4, &["E0701", "`.`", "check the path"]),
-        ("array", files, "run p.kina --input logits=absent.npy", 4, &["E0701", "absent.npy", missing, "check the path"]),
+        (
+            "array",
+            files,
+            "run p.kina --input logits=absent.npy",
+            4,
+            &["E0701", "absent.npy", missing, "check the path"],
+        ),
         ("archive", files, "run p.kina --inputs absent.npz", 4, &["E0701", "absent.npz", missing, "check the path"]),
-        ("rules", files, "grad p.kina --rules absent.rules", 4, &["E0701", "`absent.rules`", missing, "check the path"]),
+        (
+            "rules",
+            files,
+            "grad p.kina --rules absent.rules",
+            4,
+            &["E0701", "`absent.rules`", missing, "check the path"],
+        ),
         (
             "output of emit",
             files,
@@ -260,7 +278,13 @@ fn files_that_cannot_be_read_or_written_exit_with_4() {
             4,
             &["E0702", "absent/results.npz", missing, "check that the directory exists"],
         ),
-        ("output is a directory", files, "run p.kina --interpret --output .", 4, &["E0702", "check that the directory"]),
+        (
+            "output is a directory",
+            files,
+            "run p.kina --interpret --output .",
+            4,
+            &["E0702", "check that the directory"],
+        ),
     ]);
     // The same message each time: no name of a temporary file in it.
     let place = directory(files);
@@ -328,12 +352,30 @@ fn arrays_must_be_what_the_program_declares() {
             1,
             &["E0708", "`targets` must be tensor<I64, [1, 4], @host>", "I32 [1, 4]", "never converted silently"],
         ),
-        ("cut off", files, "run p.kina --input targets=cut.npy", 1, &["E0705", "cut.npy", "32 bytes", "24", "write it again"]),
+        (
+            "cut off",
+            files,
+            "run p.kina --input targets=cut.npy",
+            1,
+            &["E0705", "cut.npy", "32 bytes", "24", "write it again"],
+        ),
         ("no array", files, "run p.kina --input targets=text.npy", 1, &["E0703", "text.npy", "numpy.save"]),
         ("complex", files, "run p.kina --input targets=complex.npy", 1, &["E0704", "complex.npy", "c8"]),
-        ("archive as array", files, "run p.kina --input targets=two.npz", 1, &["E0703", "two.npz", "`--inputs FILE.npz`"]),
+        (
+            "archive as array",
+            files,
+            "run p.kina --input targets=two.npz",
+            1,
+            &["E0703", "two.npz", "`--inputs FILE.npz`"],
+        ),
         ("damaged archive", files, "run p.kina --inputs half.npz", 1, &["E0707", "half.npz", "numpy.savez"]),
-        ("surplus in an archive", files, "run p.kina --inputs two.npz", 1, &["E0709", "no input `surplus`", "logits, targets"]),
+        (
+            "surplus in an archive",
+            files,
+            "run p.kina --inputs two.npz",
+            1,
+            &["E0709", "no input `surplus`", "logits, targets"],
+        ),
         (
             "unknown input",
             files,
@@ -431,7 +473,14 @@ fn rule_files_are_checked_when_they_are_loaded() {
         (
             "duplicate vjp",
             "/// d\nvjp tanh {\n  y = tanh(x)\n  ---\n  g_x = g_y\n}",
-            &["E0406", "r.rules:2:5", "rules/elementwise.rules:", "first here", "`override vjp tanh`", "`vjp tanh as NAME`"],
+            &[
+                "E0406",
+                "r.rules:2:5",
+                "rules/elementwise.rules:",
+                "first here",
+                "`override vjp tanh`",
+                "`vjp tanh as NAME`",
+            ],
         ),
         (
             "duplicate rewrite",
@@ -559,11 +608,8 @@ fn without_code_generation_the_way_out_is_named() {
 #[test]
 fn diagnostics_are_json_on_request() {
     let over = npy_i64(&[1, 4], &[9; 4]);
-    let files: &[(&str, &[u8])] = &[
-        ("p.kina", NLL),
-        ("over.npy", &over),
-        ("bad.kina", b"let x = tensor<F32, [2], @host> in\nx.rleu()"),
-    ];
+    let files: &[(&str, &[u8])] =
+        &[("p.kina", NLL), ("over.npy", &over), ("bad.kina", b"let x = tensor<F32, [2], @host> in\nx.rleu()")];
     let place = directory(files);
     let parse = |outcome: &Outcome| -> serde_json::Value { serde_json::from_str(&outcome.stderr).expect("JSON") };
     let refused = kina(place.path(), "grad bad.kina --json");
