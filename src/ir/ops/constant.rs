@@ -39,7 +39,8 @@ fn holds(dtype: DType, value: f64) -> bool {
         DType::Bool => value == 0.0 || value == 1.0,
         // 2^63 itself is out of range, and the greatest f64 below it is exact.
         DType::I64 => {
-            value.fract() == 0.0 && (-9.223_372_036_854_775_808e18..9.223_372_036_854_775_808e18).contains(&value)
+            let limit = 2f64.powi(63);
+            value.fract() == 0.0 && (-limit..limit).contains(&value)
         }
         DType::I32 => value.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value),
     }
