@@ -45,6 +45,12 @@ enum Stage {
     Llvm,
     /// LLVM IR.
     LlvmIr,
+    /// Assembly of a function with a C interface.
+    Asm,
+    /// An object file with that function.
+    Object,
+    /// The C header that declares it.
+    Header,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -82,6 +88,10 @@ pub fn emit(args: &EmitArgs) -> Result<(), Failure> {
             }
         }
         Stage::Linalg | Stage::Llvm | Stage::LlvmIr => mlir(args, &session, graph)?,
+        Stage::Asm | Stage::Object | Stage::Header => {
+            let file = c_interface(args, &session, graph)?;
+            return write_data(&file, args.output.as_deref());
+        }
     };
     write_data(text.as_bytes(), args.output.as_deref())
 }
@@ -108,9 +118,34 @@ fn mlir(args: &EmitArgs, session: &crate::Session, graph: &crate::Graph) -> Resu
         .map_err(|e| Failure::from(Diagnostic::error("E0601", e.to_string()).help(e.help())))
 }
 
+/// The function is named after the program's file.
+#[cfg(feature = "codegen")]
+fn c_interface(args: &EmitArgs, session: &crate::Session, graph: &crate::Graph) -> Result<Vec<u8>, Failure> {
+    use crate::lower::{FileKind, header, object, symbol};
+
+    let stem = args.program.file.file_stem().unwrap_or_default().to_string_lossy();
+    let (name, registry, level) = (symbol(&stem), &session.rules.registry, args.program.level());
+    match args.stage {
+        Stage::Asm => object(graph, registry, level, &name, FileKind::Assembly),
+        Stage::Object => object(graph, registry, level, &name, FileKind::Object),
+        _ => header(graph, registry, level, &name).map(String::into_bytes),
+    }
+    .map_err(|e| Failure::from(Diagnostic::error("E0601", e.to_string()).help(e.help())))
+}
+
+#[cfg(not(feature = "codegen"))]
+fn c_interface(_: &EmitArgs, _: &crate::Session, _: &crate::Graph) -> Result<Vec<u8>, Failure> {
+    Err(without_codegen())
+}
+
 #[cfg(not(feature = "codegen"))]
 fn mlir(_: &EmitArgs, _: &crate::Session, _: &crate::Graph) -> Result<String, Failure> {
-    Err(Diagnostic::error("E0602", "this kina-ad was built without code generation")
+    Err(without_codegen())
+}
+
+#[cfg(not(feature = "codegen"))]
+fn without_codegen() -> Failure {
+    Diagnostic::error("E0602", "this kina-ad was built without code generation")
         .help("build with the feature `codegen`")
-        .into())
+        .into()
 }

@@ -146,3 +146,29 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let compiled = Compiled::new(&graph, &registry, Level::O2).unwrap();
     assert!(matches!(compiled.call(&[&x, &bad]), Err(CallError::Trap { .. })));
 }
+
+#[test]
+fn matrix_products_add_up_in_order_at_every_level() {
+    let mut p = Program::new();
+    let a = p.input("a", DType::F32, &[2, 5, 9]);
+    let b = p.input("b", DType::F32, &[2, 9, 17]);
+    let c = p.input("c", DType::F32, &[2, 17, 9]);
+    let product = p.call("matmul", &[a, b], &[]);
+    let turned = p.call("transpose", &[c], &[AttrValue::Ints(vec![0, 2, 1])]);
+    let other = p.call("matmul", &[a, turned], &[]);
+    let sum = p.call("add", &[product, other], &[]);
+    p.output("product", product);
+    p.output("sum", sum);
+    let mut random = Random(13);
+    let inputs: Vec<Tensor> =
+        p.graph.inputs.iter().map(|i| random.tensor(p.graph.ty(*i), None, false, false)).collect();
+    let arrays: Vec<Array> = inputs.iter().map(|t| t.to_array().unwrap()).collect();
+    let want = evaluate(&p.graph, &p.registry, &arrays);
+    for level in Level::ALL {
+        let got = compile(&p, level).call(&inputs.iter().collect::<Vec<_>>()).unwrap();
+        // Sums may be reassociated at -O2 only.
+        let (ulps, absolute) = if level == Level::O2 { (0.0, 1e-4) } else { (0.0, 0.0) };
+        assert_close(&got[0], &want[product.index()], Tolerance { ulps, absolute }, &format!("{level}"));
+        assert_close(&got[1], &want[sum.index()], Tolerance { ulps, absolute }, &format!("{level}"));
+    }
+}

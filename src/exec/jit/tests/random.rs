@@ -62,8 +62,25 @@ impl Program<'_> {
         let x = self.any();
         let shape = self.graph.ty(x).shape.clone();
         let ints = |dims: &[u64]| AttrValue::Ints(dims.iter().map(|d| *d as i64).collect());
-        let new = match self.random.below(14) {
+        let new = match self.random.below(16) {
             0 => self.call("neg", &[x], &[]),
+            14 => {
+                // Nothing of it is stored, whatever it is reduced or looked up by.
+                let ty = AttrValue::Type(self.graph.ty(x).clone());
+                self.call("splat", &[], &[AttrValue::float(1.5), ty])
+            }
+            15 => {
+                let (Some(axis), true) = (self.axis(x), shape.rank() > 1) else { return };
+                let last = shape.rank() - 1;
+                if axis as usize == last || shape[last] != shape[axis as usize] {
+                    let mut perm: Vec<i64> = (0..shape.rank() as i64).collect();
+                    perm.swap(last, last - 1);
+                    let t = self.call("transpose", &[x], &[AttrValue::Ints(perm)]);
+                    self.call("matmul", &[x, t], &[])
+                } else {
+                    return;
+                }
+            }
             1 => {
                 let t = self.call("tanh", &[x], &[]);
                 self.call("exp", &[t], &[])
