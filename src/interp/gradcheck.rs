@@ -113,8 +113,9 @@ impl fmt::Display for GradReport {
 
 /// Compares each gradient with differences, in f64, of `sum(primal * cotangent)` in its parameter.
 ///
-/// The error of a coordinate is |analytic - numeric| relative to the greater of both and of a thousandth of the
-/// gradient's greatest entry: below that, differences see only the rounding of the primal.
+/// The error of a coordinate is |analytic - numeric| relative to the greater of both, of a thousandth of the gradient's
+/// greatest entry, and of what makes the rounding of the primal, magnified by the smallest step, a relative error of
+/// [`TOLERANCE`]: below that, differences see only rounding, and a gradient that is zero could not pass.
 ///
 /// # Errors
 /// A trap, or inputs that do not fit.
@@ -164,7 +165,9 @@ fn check_one(evaluator: &mut Evaluator<'_>, probe: &GradientProbe, seed: u64) ->
         result.verdict = Verdict::NotChecked("the gradient is not finite here".to_owned());
         return Ok(result);
     }
-    let scale = gradient.iter().fold(0.0f64, |m, g| m.max(g.abs())) * 1e-3;
+    let weight: f64 = primal.iter().zip(&cotangent).map(|(p, c)| (p * c).abs()).sum();
+    let rounding = f64::EPSILON * weight / STEPS[STEPS.len() - 1];
+    let scale = (gradient.iter().fold(0.0f64, |m, g| m.max(g.abs())) * 1e-3).max(rounding / TOLERANCE);
     let mut along = |direction: &[(usize, f64)], step: f64| -> Result<f64, InterpError> {
         let mut moved = point.clone();
         for (i, d) in direction {

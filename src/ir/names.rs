@@ -38,7 +38,11 @@ pub fn value_names(graph: &Graph, registry: &Registry) -> Vec<String> {
             }
             NodeKind::Input => ("input".to_owned(), id.0.into()),
             NodeKind::Param { argument, .. } => (names[argument.index()].clone(), 0),
-            NodeKind::Gradient { handler, index } => ("gradient".to_owned(), (*handler as u64) << 16 | *index as u64),
+            // Nothing to hash: handlers and their gradients are numbered in program order.
+            NodeKind::Gradient { handler, index } => {
+                names.push(unique(&format!("gradient_{handler}_{index}"), &mut taken));
+                continue;
+            }
         };
         // Four digits, more where two values would collide.
         let hex = format!("{hash:016x}");

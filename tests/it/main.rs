@@ -3,5 +3,6 @@
 mod bad_input;
 mod conformance;
 mod docs;
+mod programs;
 mod snapshots;
 mod support;
