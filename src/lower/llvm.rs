@@ -113,7 +113,7 @@ impl Drop for LlvmModule {
     }
 }
 
-/// What [`LlvmModule::file`] makes; the numbers are LLVM's.
+/// The kinds of files that LLVM makes; the numbers are LLVM's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     Assembly = 0,

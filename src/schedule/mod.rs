@@ -1,6 +1,6 @@
 //! From a typed graph to an order of work: loop nests, fusion groups, bounds checks and a buffer plan.
 //!
-//! The schedule is complete: what it says is what [`lower`](crate::lower) emits. It depends on the graph and the level
+//! The schedule is complete: what it says is what `lower` emits. It depends on the graph and the level
 //! only, never on the machine.
 
 mod buffers;

@@ -115,7 +115,9 @@ fn check_nll(dtype: &str, shape: &[usize], axis: usize, logits: &[f64], targets:
 
 #[test]
 fn nll_is_the_closed_form_for_shapes_axes_and_dtypes() {
-    for (shape, axis) in [(&[1, 4, 8][..], 2), (&[5, 3], 0), (&[2, 3, 4], 1), (&[1, 1, 3], 2), (&[3, 1], 1), (&[2, 70], 1)] {
+    for (shape, axis) in
+        [(&[1, 4, 8][..], 2), (&[5, 3], 0), (&[2, 3, 4], 1), (&[1, 1, 3], 2), (&[3, 1], 1), (&[2, 70], 1)]
+    {
         let sites: usize = shape.iter().product::<usize>() / shape[axis];
         let targets: Vec<i64> = (0..sites).map(|i| (i * 5 % shape[axis]) as i64).collect();
         let logits = numbers(shape.iter().product());
@@ -172,7 +174,8 @@ fn story() {
     let program = format!("{EXAMPLES}/story/story.kina");
     let engine = if cfg!(feature = "codegen") { &["-O0", "-O1", "-O2"][..] } else { &["-O2 --interpret"] };
     for way in engine {
-        kina(place.path(), &format!("run {program} {way} --inputs {EXAMPLES}/story/story.npz --output results.npz")).ok();
+        kina(place.path(), &format!("run {program} {way} --inputs {EXAMPLES}/story/story.npz --output results.npz"))
+            .ok();
         let got = read_results(&place.path().join("results.npz"));
         assert!((got["primal"].values[0] - loss).abs() <= 1e-5, "{way}: {} instead of {loss}", got["primal"].values[0]);
         // Relative to the scale of a gradient of a mean.
