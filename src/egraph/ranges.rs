@@ -71,3 +71,37 @@ impl Prover<'_> {
         space.registry().op(op).range(&ranges, Call { operands: &types, attrs: &attrs }, ty)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ir::{DType, Origin, Placement, Registry, Shape};
+
+    #[test]
+    fn facts_come_from_operators_and_hold_for_the_class() {
+        let mut space = Space::new(Arc::new(Registry::builtin()));
+        let origin = space.origin(Origin::Accumulate { serves: vec![] });
+        let ty = Arc::new(TensorType::new(DType::F32, Shape::new(vec![2, 3]).unwrap(), Placement::Host));
+        let x = space.add(ENode::Input(0), Some(ty), origin);
+        let op = |space: &mut Space, name: &str, operands: &[Id], attrs: &[AttrValue]| {
+            let id = space.registry().id(name).unwrap();
+            space.op(id, operands, attrs, origin).unwrap()
+        };
+        let p = op(&mut space, "softmax", &[x], &[AttrValue::Int(1)]);
+        let sum = op(&mut space, "sum", &[p], &[AttrValue::Ints(vec![1]), AttrValue::Bool(false)]);
+        let doubled = op(&mut space, "add", &[p, p], &[]);
+        use DomainCompare::{Ge, Gt, Le, Lt};
+        assert!(holds(&space, p, Ge, 0.0) && holds(&space, p, Le, 1.0));
+        assert!(!holds(&space, p, Gt, 0.0) && !holds(&space, p, Lt, 1.0));
+        assert!(holds(&space, sum, Ge, 0.0) && holds(&space, doubled, Le, 2.0) && !holds(&space, doubled, Le, 1.0));
+        assert!(!holds(&space, x, Ge, 0.0));
+
+        // x is equal to its own absolute value: a cycle, and a fact about x.
+        let abs = op(&mut space, "abs", &[x], &[]);
+        space.egraph.union(x, abs);
+        space.egraph.rebuild();
+        assert!(holds(&space, x, Ge, 0.0) && !holds(&space, x, Le, 1.0));
+    }
+}
