@@ -4,6 +4,8 @@
 //! arithmetic rounds monotonically, so the rounded result of the bounds bounds the rounded results; for F32 they are
 //! moved out to the next f32. Sums get the usual slack of n roundings.
 
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
 use super::types::{DType, TensorType};
 
 /// All elements that are not NaN lie in `lo..=hi`; a bound may be infinite.
@@ -70,35 +72,12 @@ impl Range {
     }
 
     #[must_use]
-    pub fn neg(self) -> Range {
-        Range::new(-self.hi, -self.lo)
-    }
-
-    #[must_use]
     pub fn abs(self) -> Range {
         if self.contains(0.0) {
             Range::new(0.0, self.hi.max(-self.lo))
         } else {
             Range::new(self.lo.abs().min(self.hi.abs()), self.lo.abs().max(self.hi.abs()))
         }
-    }
-
-    #[must_use]
-    pub fn add(self, other: Range) -> Range {
-        Range::new(self.lo + other.lo, self.hi + other.hi)
-    }
-
-    #[must_use]
-    pub fn mul(self, other: Range) -> Range {
-        // An infinite bound stands for values as great as one likes, and 0 times those is 0.
-        let times = |a: f64, b: f64| if a == 0.0 || b == 0.0 { 0.0 } else { a * b };
-        self.corners(other, times)
-    }
-
-    /// Of floats. A divisor that may be 0 may be -0, so nothing is known then.
-    #[must_use]
-    pub fn div(self, other: Range) -> Range {
-        if other.contains(0.0) { Range::UNBOUNDED } else { self.corners(other, |a, b| a / b) }
     }
 
     fn corners(self, other: Range, f: impl Fn(f64, f64) -> f64) -> Range {
@@ -149,6 +128,48 @@ impl Range {
     }
 }
 
+impl Neg for Range {
+    type Output = Range;
+
+    fn neg(self) -> Range {
+        Range::new(-self.hi, -self.lo)
+    }
+}
+
+impl Add for Range {
+    type Output = Range;
+
+    fn add(self, other: Range) -> Range {
+        Range::new(self.lo + other.lo, self.hi + other.hi)
+    }
+}
+
+impl Sub for Range {
+    type Output = Range;
+
+    fn sub(self, other: Range) -> Range {
+        Range::new(self.lo - other.hi, self.hi - other.lo)
+    }
+}
+
+impl Mul for Range {
+    type Output = Range;
+
+    fn mul(self, other: Range) -> Range {
+        // An infinite bound stands for values as great as one likes, and 0 times those is 0.
+        self.corners(other, |a, b| if a == 0.0 || b == 0.0 { 0.0 } else { a * b })
+    }
+}
+
+/// Of floats. A divisor that may be 0 may be -0, so nothing is known then.
+impl Div for Range {
+    type Output = Range;
+
+    fn div(self, other: Range) -> Range {
+        if other.contains(0.0) { Range::UNBOUNDED } else { self.corners(other, |a, b| a / b) }
+    }
+}
+
 /// The greatest f32 that is not above `v`.
 fn down(v: f64) -> f64 {
     let near = v as f32;
@@ -167,11 +188,11 @@ mod tests {
         let r = Range::new;
         assert_eq!(r(-2.0, 1.0).abs(), r(0.0, 2.0));
         assert_eq!(r(-3.0, -1.0).abs(), r(1.0, 3.0));
-        assert_eq!(Range::NON_NEGATIVE.mul(Range::NON_NEGATIVE), Range::NON_NEGATIVE);
-        assert_eq!(Range::point(0.0).mul(Range::UNBOUNDED), Range::point(0.0));
-        assert_eq!(r(1.0, INF).div(r(2.0, INF)), r(0.0, INF));
-        assert_eq!(Range::UNIT.div(Range::UNIT), Range::UNBOUNDED);
-        assert_eq!(r(INF, INF).add(r(-INF, -INF)), Range::UNBOUNDED);
+        assert_eq!(Range::NON_NEGATIVE * Range::NON_NEGATIVE, Range::NON_NEGATIVE);
+        assert_eq!(Range::point(0.0) * Range::UNBOUNDED, Range::point(0.0));
+        assert_eq!(r(1.0, INF) / r(2.0, INF), r(0.0, INF));
+        assert_eq!(Range::UNIT / Range::UNIT, Range::UNBOUNDED);
+        assert_eq!(r(INF, INF) + r(-INF, -INF), Range::UNBOUNDED);
         assert_eq!(Range::UNIT.sum(0, DType::F32), Range::point(0.0));
         assert_eq!(Range::NON_NEGATIVE.sum(1 << 40, DType::F32), Range::NON_NEGATIVE);
         assert_eq!(r(1.0, 2.0).sum(1 << 40, DType::F32), r(1.0, INF));

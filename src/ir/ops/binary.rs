@@ -108,10 +108,10 @@ impl Operator for Binary {
     fn range(&self, operands: &[Range], _call: Call<'_>, result: &TensorType) -> Range {
         let (a, b) = (operands[0], operands[1]);
         match self.body {
-            BinaryFn::Add => a.add(b),
-            BinaryFn::Sub => a.add(b.neg()),
-            BinaryFn::Mul => a.mul(b),
-            BinaryFn::Div if result.dtype.is_float() => a.div(b),
+            BinaryFn::Add => a + b,
+            BinaryFn::Sub => a - b,
+            BinaryFn::Mul => a * b,
+            BinaryFn::Div if result.dtype.is_float() => a / b,
             BinaryFn::Max => Range::new(a.lo.max(b.lo), a.hi.max(b.hi)),
             BinaryFn::Min => Range::new(a.lo.min(b.lo), a.hi.min(b.hi)),
             _ => Range::of_type(result),

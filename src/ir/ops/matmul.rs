@@ -121,7 +121,7 @@ impl Operator for Matmul {
 
     fn range(&self, operands: &[Range], call: Call<'_>, result: &TensorType) -> Range {
         let n = call.operands[0].shape.last().copied().unwrap_or(0);
-        operands[0].mul(operands[1]).fit(result).sum(n, result.dtype).fit(result)
+        (operands[0] * operands[1]).fit(result).sum(n, result.dtype).fit(result)
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

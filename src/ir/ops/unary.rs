@@ -121,7 +121,7 @@ impl Operator for Unary {
     fn range(&self, operands: &[Range], _call: Call<'_>, result: &TensorType) -> Range {
         let x = operands[0];
         match self.name {
-            "neg" => x.neg(),
+            "neg" => -x,
             "abs" => x.abs(),
             "sign" => x.map(sign),
             // Its least results round to 0.
