@@ -5,6 +5,7 @@
 
 mod evaluate;
 mod gradcheck;
+pub mod kernel;
 
 pub use evaluate::{Evaluator, InterpError, run};
 pub use gradcheck::{GradReport, GradientProbe, GradientResult, TOLERANCE, Verdict, bucket, check_gradients};

@@ -11,6 +11,7 @@ pub mod names;
 pub mod operator;
 pub mod ops;
 pub mod print;
+pub mod range;
 pub mod types;
 
 pub use array::{Array, Precision, Values};
@@ -21,4 +22,5 @@ pub use level::Level;
 pub use operator::{
     BindError, Bound, Call, OpId, Operator, Param, Registry, Signature, Trap, TypeError, TypeErrorKind, Where,
 };
+pub use range::Range;
 pub use types::{DType, Placement, Shape, ShapeOverflow, TensorType};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::array::{Array, Precision};
 use super::attr::{AttrKind, AttrValue};
 use super::kernel::Kernel;
+use super::range::Range;
 use super::types::{DType, TensorType};
 
 /// An operator of a [`Registry`], which is sorted by name: comparing ids compares names.
@@ -306,6 +307,11 @@ pub trait Operator: Send + Sync {
     /// The run-time bound, if the operator has one. Its check is not part of the kernel.
     fn bound(&self, _call: Call<'_>) -> Option<Bound> {
         None
+    }
+
+    /// Where the elements of the result lie that are not NaN, if those of the operands lie in `operands`.
+    fn range(&self, _operands: &[Range], _call: Call<'_>, result: &TensorType) -> Range {
+        Range::of_type(result)
     }
 
     /// Well-typed calls of ranks 1 to 4 (where the operator allows them): operand types and attributes. Rule

@@ -8,6 +8,7 @@ use crate::ir::array::{Array, Values};
 use crate::ir::attr::AttrValue;
 use crate::ir::kernel::{BinaryFn, Kernel, Loop, Scalar};
 use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError};
+use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
 /// `out[i] = f(a[i], b[i])`. Broadcasting is explicit in Kina, so the shapes are equal.
@@ -102,6 +103,20 @@ impl Operator for Binary {
     fn kernel(&self, _call: Call<'_>, result: &TensorType) -> Kernel {
         let body = Scalar::binary(self.body, Scalar::Input(0), Scalar::Input(1));
         Kernel::Loops(vec![Loop::elementwise(&result.shape, result.dtype, 2, body)])
+    }
+
+    fn range(&self, operands: &[Range], _call: Call<'_>, result: &TensorType) -> Range {
+        let (a, b) = (operands[0], operands[1]);
+        match self.body {
+            BinaryFn::Add => a + b,
+            BinaryFn::Sub => a - b,
+            BinaryFn::Mul => a * b,
+            BinaryFn::Div if result.dtype.is_float() => a / b,
+            BinaryFn::Max => Range::new(a.lo.max(b.lo), a.hi.max(b.hi)),
+            BinaryFn::Min => Range::new(a.lo.min(b.lo), a.hi.min(b.hi)),
+            _ => Range::of_type(result),
+        }
+        .fit(result)
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

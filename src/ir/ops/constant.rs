@@ -7,6 +7,7 @@ use crate::ir::array::{Array, Values};
 use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::{Kernel, Loop, Scalar};
 use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError, TypeErrorKind, Where};
+use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
 struct Splat {
@@ -89,6 +90,10 @@ impl Operator for Splat {
         Kernel::Loops(vec![Loop::elementwise(&result.shape, result.dtype, 0, body)])
     }
 
+    fn range(&self, _operands: &[Range], call: Call<'_>, result: &TensorType) -> Range {
+        Range::point(call.attrs[0].as_float().unwrap_or(f64::NAN)).fit(result)
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         let rows: [(f64, DType, &[u64]); 6] = [
             (1.5, DType::F32, &[3]),
@@ -158,14 +163,23 @@ impl Operator for Cast {
         Kernel::Loops(vec![Loop::elementwise(&result.shape, result.dtype, 1, body)])
     }
 
-    fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
-        let mut out = Vec::new();
-        for from in DType::ALL {
-            for to in DType::ALL {
-                out.push((vec![host(from, &[2, 3])], vec![AttrValue::DType(to)]));
-            }
+    fn range(&self, operands: &[Range], call: Call<'_>, result: &TensorType) -> Range {
+        if !result.dtype.is_int() {
+            return operands[0].fit(result);
         }
-        out
+        // Floats saturate, and NaN becomes 0.
+        let all = Range::of_type(result);
+        let whole = operands[0].map(|v| v.trunc().clamp(all.lo, all.hi));
+        if call.operands[0].dtype.is_float() { whole.hull(Range::point(0.0)) } else { whole }
+    }
+
+    fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
+        let shapes: [&[u64]; 4] = [&[5], &[2, 3], &[2, 1, 3], &[1, 2, 2, 2]];
+        let pairs = DType::ALL.into_iter().flat_map(|from| DType::ALL.map(|to| (from, to)));
+        pairs
+            .zip(shapes.into_iter().cycle())
+            .map(|((from, to), dims)| (vec![host(from, dims)], vec![AttrValue::DType(to)]))
+            .collect()
     }
 }
 
@@ -194,7 +208,15 @@ impl Operator for StopGradient {
         Kernel::Loops(vec![Loop::elementwise(&result.shape, result.dtype, 1, Scalar::Input(0))])
     }
 
+    fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
+        operands[0]
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
-        vec![(vec![host(DType::F32, &[3])], vec![]), (vec![host(DType::F64, &[2, 3])], vec![])]
+        let dims: [&[u64]; 4] = [&[3], &[2, 3], &[2, 1, 3], &[1, 2, 2, 3]];
+        dims.into_iter()
+            .zip([DType::F32, DType::F64].into_iter().cycle())
+            .map(|(d, t)| (vec![host(t, d)], vec![]))
+            .collect()
     }
 }

@@ -7,6 +7,7 @@ use crate::ir::array::{Array, Values, linear, points};
 use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::{CompareFn, Kernel, Loop, MapDim, Read, Scalar, Source};
 use crate::ir::operator::{Bound, Call, Eval, Operator, Signature, Trap, TypeError, TypeErrorKind, Visibility, Where};
+use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
 struct TakeAlongAxis {
@@ -108,6 +109,10 @@ impl Operator for TakeAlongAxis {
     fn bound(&self, call: Call<'_>) -> Option<Bound> {
         let size = *call.operands[0].shape.get(call.axis(0))?;
         Some(Bound { operand: 1, size })
+    }
+
+    fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
+        operands[0]
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
@@ -255,6 +260,10 @@ impl Operator for ScatterAlongAxis {
     fn bound(&self, call: Call<'_>) -> Option<Bound> {
         let size = *call.attrs[1].as_type()?.shape.get(call.axis(0))?;
         Some(Bound { operand: 1, size })
+    }
+
+    fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
+        operands[0].hull(Range::point(0.0))
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

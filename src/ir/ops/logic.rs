@@ -7,6 +7,7 @@ use crate::ir::array::{Array, Values};
 use crate::ir::attr::AttrValue;
 use crate::ir::kernel::{BinaryFn, CompareFn, Kernel, Loop, Scalar, UnaryFn};
 use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError};
+use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
 /// `out[i] = a[i] <op> b[i]`, a Bool.
@@ -221,6 +222,10 @@ impl Operator for Select {
     fn kernel(&self, _call: Call<'_>, result: &TensorType) -> Kernel {
         let body = Scalar::select(Scalar::Input(0), Scalar::Input(1), Scalar::Input(2));
         Kernel::Loops(vec![Loop::elementwise(&result.shape, result.dtype, 3, body)])
+    }
+
+    fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
+        operands[1].hull(operands[2])
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

@@ -7,6 +7,7 @@ use crate::ir::array::{Array, Values, linear, points};
 use crate::ir::attr::AttrValue;
 use crate::ir::kernel::{BinaryFn, Combine, Kernel, Loop, MapDim, Read, Scalar, Source};
 use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError, TypeErrorKind, Where};
+use crate::ir::range::Range;
 use crate::ir::types::{DType, Shape, TensorType};
 
 struct Matmul {
@@ -116,6 +117,11 @@ impl Operator for Matmul {
             body: Scalar::binary(BinaryFn::Mul, Scalar::Input(0), Scalar::Input(1)),
             reduce: Some(Combine::Add),
         }])
+    }
+
+    fn range(&self, operands: &[Range], call: Call<'_>, result: &TensorType) -> Range {
+        let n = call.operands[0].shape.last().copied().unwrap_or(0);
+        (operands[0] * operands[1]).fit(result).sum(n, result.dtype).fit(result)
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

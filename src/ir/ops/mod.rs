@@ -9,6 +9,8 @@ mod movement;
 mod premises;
 mod reduce;
 mod softmax;
+#[cfg(test)]
+mod tests;
 mod unary;
 
 use std::sync::Arc;

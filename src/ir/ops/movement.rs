@@ -7,6 +7,7 @@ use crate::ir::array::{Array, linear, points};
 use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::{Kernel, Loop, MapDim, Read, Scalar, Source, identity};
 use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError, TypeErrorKind, Where};
+use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
 struct Broadcast {
@@ -80,6 +81,10 @@ impl Operator for Broadcast {
         Kernel::Loops(vec![copy])
     }
 
+    fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
+        operands[0]
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         let rows: [(DType, &[u64], &[i64]); 8] = [
             (DType::F32, &[], &[2, 3]),
@@ -132,6 +137,10 @@ impl Operator for Reshape {
 
     fn kernel(&self, _call: Call<'_>, _result: &TensorType) -> Kernel {
         Kernel::Reshape
+    }
+
+    fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
+        operands[0]
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
@@ -204,6 +213,10 @@ impl Operator for Transpose {
         let mut copy = Loop::elementwise(&result.shape, result.dtype, 0, Scalar::Input(0));
         copy.inputs = vec![Read::new(Source::Operand(0), map)];
         Kernel::Loops(vec![copy])
+    }
+
+    fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
+        operands[0]
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

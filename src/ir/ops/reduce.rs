@@ -9,6 +9,7 @@ use crate::ir::array::{Array, Values, linear, points};
 use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::{BinaryFn, Combine, Kernel, Loop, MapDim, Read, Scalar, Source, identity};
 use crate::ir::operator::{Call, Default, Eval, Operator, Signature, Trap, TypeError, TypeErrorKind, Where};
+use crate::ir::range::Range;
 use crate::ir::types::{DType, Shape, TensorType};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -190,6 +191,17 @@ impl Operator for Reduction {
             Loop::elementwise(&result.shape, result.dtype, 0, Scalar::binary(BinaryFn::Div, Scalar::Input(0), n));
         divide.inputs = vec![Read::new(Source::Temporary(0), identity(result.rank()))];
         Kernel::Loops(vec![reduce, divide])
+    }
+
+    fn range(&self, operands: &[Range], call: Call<'_>, result: &TensorType) -> Range {
+        let (x, n) = (operands[0], count(&call.operands[0].shape, call.ints(AXES)));
+        match self.fold {
+            Fold::Sum => x.sum(n, result.dtype),
+            Fold::Mean if n == 0 => Range::UNBOUNDED,
+            Fold::Mean => x.sum(n, result.dtype).map(|v| v / n as f64),
+            Fold::Max | Fold::Min => x,
+        }
+        .fit(result)
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

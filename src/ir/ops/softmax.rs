@@ -8,6 +8,7 @@ use crate::ir::array::{Array, Values, linear, points};
 use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::{BinaryFn, Combine, Kernel, Loop, MapDim, Read, Scalar, Source, UnaryFn, identity};
 use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError};
+use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
 /// Both share the shift by the row's maximum, which keeps `exp` from overflowing and its sum at 1 or more. A row of
@@ -112,6 +113,11 @@ impl Operator for Softmax {
             let exps = elementwise(vec![x(), of_row(0)], exp(op(BinaryFn::Sub)));
             vec![max, exps, reduce(whole(1), Combine::Add), elementwise(vec![whole(1), of_row(2)], op(BinaryFn::Div))]
         })
+    }
+
+    /// The sum holds exp(0) = 1 and no negative term, so no quotient is above 1 and its logarithm is not negative.
+    fn range(&self, _operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
+        if self.log { Range::NON_POSITIVE } else { Range::UNIT }
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

@@ -7,6 +7,7 @@ use crate::ir::array::{Array, Values};
 use crate::ir::attr::AttrValue;
 use crate::ir::kernel::{BinaryFn, CompareFn, Kernel, Loop, Scalar, UnaryFn};
 use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError};
+use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
 /// `out[i] = f(x[i])`.
@@ -115,6 +116,26 @@ impl Operator for Unary {
     fn kernel(&self, _call: Call<'_>, result: &TensorType) -> Kernel {
         let body = (self.body)(Scalar::Input(0), result.dtype);
         Kernel::Loops(vec![Loop::elementwise(&result.shape, result.dtype, 1, body)])
+    }
+
+    fn range(&self, operands: &[Range], _call: Call<'_>, result: &TensorType) -> Range {
+        let x = operands[0];
+        match self.name {
+            "neg" => -x,
+            "abs" => x.abs(),
+            "sign" => x.map(sign),
+            // Its least results round to 0.
+            "exp" => Range::NON_NEGATIVE,
+            "log" if x.lo >= 1.0 => Range::NON_NEGATIVE,
+            "log" if x.hi <= 1.0 => Range::NON_POSITIVE,
+            "sqrt" => x.map(|v| v.max(0.0).sqrt()),
+            // rsqrt(-0) is -inf.
+            "rsqrt" if x.lo > 0.0 => Range::NON_NEGATIVE,
+            "tanh" => x.map(f64::signum).hull(Range::point(0.0)),
+            "relu" => x.map(relu),
+            _ => Range::UNBOUNDED,
+        }
+        .fit(result)
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
