@@ -40,7 +40,7 @@ pub fn value_names(graph: &Graph, registry: &Registry) -> Vec<String> {
             NodeKind::Param { argument, .. } => (names[argument.index()].clone(), 0),
             // Nothing to hash: handlers and their gradients are numbered in program order.
             NodeKind::Gradient { handler, index } => {
-                names.push(unique(&format!("gradient_{handler}_{index}"), &mut taken));
+                names.push(taken.unique(&format!("gradient_{handler}_{index}")));
                 continue;
             }
         };

@@ -381,6 +381,8 @@ const PRINTED: &[&str] = &[
     "emit p.kina --stage llvm",
     #[cfg(feature = "codegen")]
     "emit p.kina --stage llvm-ir",
+    #[cfg(feature = "codegen")]
+    "emit p.kina --stage asm",
     "run p.kina --interpret",
     #[cfg(feature = "codegen")]
     "run p.kina",
