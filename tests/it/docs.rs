@@ -38,7 +38,7 @@ fn what_the_documentation_shows_is_what_happens() {
                 continue;
             }
             let mut arguments: Vec<&str> = arguments.split_whitespace().collect();
-            if cfg!(not(feature = "codegen")) {
+            if cfg!(not(feature = "codegen")) && arguments[0] == "run" {
                 arguments.push("--interpret");
             }
             let output =
