@@ -106,6 +106,15 @@ impl<'a> Checker<'a> {
             );
             return None;
         }
+        // Arithmetic may overflow to infinity; what a person wrote may not.
+        if ty.dtype == DType::F32 && value.is_finite() && (value as f32).is_infinite() {
+            self.report(
+                Diagnostic::error("E0207", format!("`{literal}` overflows {}", ty.dtype))
+                    .at(span, format!("meets a {ty}"))
+                    .help("use F64, or write `inf`"),
+            );
+            return None;
+        }
         let registry = self.registry;
         let node = registry
             .splat(value, ty.clone())

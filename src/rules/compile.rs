@@ -123,6 +123,17 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
             conclude(&mut scope, index, target, name, value, &operand_names, &mut conclusions, bag);
             continue;
         }
+        if let Line::Kink { name, .. } = line {
+            let target = name.name.strip_prefix("g_");
+            if !operand_names.iter().any(|o| Some(&*o.name) == target) {
+                let known = operand_names.iter().map(|o| format!("`g_{}`", o.name)).collect::<Vec<_>>();
+                bag.push(
+                    Diagnostic::error("E0405", format!("a kink states a conclusion, and `{}` is none", name.name))
+                        .at(name.span, "unknown conclusion")
+                        .help(format!("the conclusions are {}", known.join(", "))),
+                );
+            }
+        }
         parts.line(&mut scope, line, bag);
     }
     for (name, conclusion) in operand_names.iter().zip(&conclusions) {
@@ -555,7 +566,12 @@ impl Parts {
             Line::Bind { name, value } => scope.define(name, value, bag),
             Line::Where(condition) => self.conditions.extend(scope.attr(condition, bag)),
             Line::Domain(condition) => self.domain(scope, condition, bag),
-            Line::Kink { .. } => self.kinks += 1,
+            Line::Kink { condition, value, .. } => {
+                // Both are kept as written for the numeric check; here their names and operators must be right.
+                self.kinks += 1;
+                scope.compile(condition, bag);
+                scope.tensor(value, bag);
+            }
             Line::Example(_) | Line::NotADerivative(_) => {}
             Line::BindIndexed { name, .. } => bag.push(
                 Diagnostic::error("E0411", format!("`{}[..]` concludes a variadic operand", name.name))

@@ -659,3 +659,15 @@ fn a_closed_pipe_ends_quietly() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
     }
 }
+
+#[test]
+fn kinks_are_read_like_the_conclusions_they_restate() {
+    let rule = |kink: &str| {
+        format!("/// Not the real one.\noverride vjp relu {{\n  y = relu(x)\n  ---\n  g_x = g_y\n  kink {kink}\n}}\n")
+    };
+    check_rules(&[
+        ("unbound name", &rule("z == 0.0: g_x = 0.0"), &["E0401", "r.rules:6:8", "`z` is not bound"]),
+        ("unknown conclusion", &rule("x == 0.0: g_z = 0.0"), &["E0405", "r.rules:6:18", "`g_x`"]),
+        ("unknown operator", &rule("x == 0.0: g_x = zero(x)"), &["E0402", "r.rules:6:", "`zero`"]),
+    ]);
+}

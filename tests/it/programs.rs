@@ -450,3 +450,16 @@ fn the_first_failing_check_speaks_alone() {
         assert_eq!(outcome.stderr.matches("out of bounds").count(), 1, "{way}: {}", outcome.stderr);
     }
 }
+
+/// Folding constants is arithmetic of their dtype: what overflows becomes an infinity, as it does without folding.
+#[test]
+fn folded_constants_overflow_as_computed_ones_do() {
+    let program = "let x = tensor<F32, [2], @host> in (x - x) + splat(3e38, like=x) * splat(10.0, like=x)";
+    let files = directory(&[("p.kina", program), ("q.kina", "let x = tensor<F32, [2], @host> in x + 1e39")]);
+    for arguments in ["run p.kina -O0 --interpret", "run p.kina -O2 --interpret"] {
+        let out = kina(files.path(), arguments).ok();
+        assert!(out.contains("[inf, inf]"), "{arguments}: {out}");
+    }
+    // What a person wrote must fit.
+    kina(files.path(), "run q.kina --interpret").refusal(1, &["E0207", "overflows F32"]).unwrap();
+}
