@@ -124,7 +124,7 @@ impl ProgramArgs {
         let text = String::from_utf8(text).map_err(|error| {
             let offset = error.utf8_error().valid_up_to();
             session.refusal(
-                Diagnostic::error("E0105", format!("`{name}` is not UTF-8 text (byte {offset})"))
+                Diagnostic::error("E0110", format!("`{name}` is not UTF-8 text (byte {offset})"))
                     .help("programs are UTF-8; convert the file")
                     .into(),
             )

@@ -671,8 +671,12 @@ pub fn stub(op: OpId, registry: &Registry) -> String {
     let bar = "-".repeat(premise.len().saturating_sub(2).max(3));
     let mut out =
         format!("/// {}: say here why it is so.\nvjp {} {{\n{premise}\n  {bar}\n", operator.name(), operator.name());
-    for name in operator.signature().operand_names() {
-        out.push_str(&format!("  g_{name} = g_y * TODO\n"));
+    // Integers and Bools carry no cotangent.
+    let instances = operator.instances();
+    for (i, name) in operator.signature().operand_names().enumerate() {
+        let float = instances.iter().any(|(types, _)| types.get(i).is_some_and(|ty| ty.dtype.is_float()));
+        let conclusion = if float { "g_y * TODO" } else { "none" };
+        out.push_str(&format!("  g_{name} = {conclusion}\n"));
     }
     out.push_str("}\n");
     out

@@ -1,8 +1,10 @@
 //! Integration tests: the program `kina-ad` as its users run it. One binary, because linking MLIR is slow.
 
 mod bad_input;
+mod bad_rules;
 mod conformance;
 mod docs;
+mod messages;
 mod programs;
 mod snapshots;
 mod support;

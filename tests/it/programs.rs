@@ -131,7 +131,7 @@ fn nll_is_the_closed_form_for_shapes_axes_and_dtypes() {
 #[test]
 fn nll_of_huge_logits_keeps_the_shift() {
     let want = nll_closed_form(&[1e8, 1e8], &[1, 2], 1, &[0]);
-    assert!((want.loss[0] - std::f64::consts::LN_2).abs() < 1e-6);
+    assert!((want.loss[0] - std::f64::consts::LN_2).abs() < 1e-15);
     check_nll("F32", &[1, 2], 1, &[1e8, 1e8], &[0]);
     check_nll("F32", &[2, 3], 1, &[-1e8, -1e8, -1e8, 3e38, -3e38, 0.0], &[2, 0]);
     check_nll("F64", &[1, 2], 1, &[1e300, 1e300], &[1]);
