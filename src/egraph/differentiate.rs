@@ -459,10 +459,10 @@ impl Walk<'_> {
         if let Some(vjp) = self.rules.vjps(op).first() {
             diagnostic = diagnostic.note(format!("{} does not cover these attributes and types", vjp.head.rule));
         }
-        self.bag.push(
-            diagnostic
-                .help(format!("write the rule into a file and pass it with `--rules FILE`:\n{}", stub(op, registry))),
-        );
+        self.bag.push(diagnostic.help(format!(
+            "write the rule into a file and pass it with `--rules FILE`:\n{}",
+            stub(op, registry).trim_end()
+        )));
     }
 }
 
