@@ -333,11 +333,6 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The operators that Rust knows.
-    pub fn builtin() -> Registry {
-        Registry::from_ops(super::ops::all())
-    }
-
     /// Sorts by name; of two operators of one name the first wins.
     pub fn from_ops(mut ops: Vec<Arc<dyn Operator>>) -> Registry {
         ops.sort_by(|a, b| a.name().cmp(b.name()));

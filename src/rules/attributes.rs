@@ -1,7 +1,82 @@
-//! The arithmetic and the functions of the attribute language, on values.
+//! The operators and functions of the attribute language, and what they compute.
 
-use super::term::{AttrBinary, AttrFunction};
 use crate::ir::{AttrValue, Shape};
+
+/// Binary operators of the attribute language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttrBinary {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Concat,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    And,
+    Or,
+}
+
+/// The functions of the attribute language. Their names are reserved in rule files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttrFunction {
+    /// `range(n)`: [0, 1, .., n-1]
+    Range,
+    /// `prod(list)`
+    Prod,
+    /// `len(list)`
+    Len,
+    /// `count(shape, axes)`: the product of the dimensions at `axes`
+    Count,
+    /// `ones_at(shape, axes)`: the shape with 1 at `axes`
+    OnesAt,
+    /// `without(shape, axes)`: the shape without the dimensions at `axes`
+    Without,
+    /// `expanded(from, to)`: the axes of `to` that broadcasting `from` added or stretched
+    Expanded,
+    /// `others(axes, rank)`: the axes not in `axes`
+    Others,
+    /// `invert(perm)`
+    Invert,
+    /// `swap_last(rank)`: the permutation that swaps the last two axes
+    SwapLast,
+    /// `with_shape(type, shape)`: the type with another shape
+    WithShape,
+    /// `with_dtype(type, dtype)`: the type with another dtype
+    WithDType,
+    /// `is_float(type)`, `is_float(dtype)`
+    IsFloat,
+    /// `abs(number)`
+    Abs,
+}
+
+impl AttrFunction {
+    pub const ALL: [(&'static str, AttrFunction, usize); 14] = [
+        ("range", AttrFunction::Range, 1),
+        ("prod", AttrFunction::Prod, 1),
+        ("len", AttrFunction::Len, 1),
+        ("count", AttrFunction::Count, 2),
+        ("ones_at", AttrFunction::OnesAt, 2),
+        ("without", AttrFunction::Without, 2),
+        ("expanded", AttrFunction::Expanded, 2),
+        ("others", AttrFunction::Others, 2),
+        ("invert", AttrFunction::Invert, 1),
+        ("swap_last", AttrFunction::SwapLast, 1),
+        ("with_shape", AttrFunction::WithShape, 2),
+        ("with_dtype", AttrFunction::WithDType, 2),
+        ("is_float", AttrFunction::IsFloat, 1),
+        ("abs", AttrFunction::Abs, 1),
+    ];
+
+    /// The function and its number of arguments.
+    pub fn from_name(name: &str) -> Option<(AttrFunction, usize)> {
+        Self::ALL.into_iter().find(|(n, _, _)| *n == name).map(|(_, f, arity)| (f, arity))
+    }
+}
 
 /// Lists in rules are about ranks; a rule that builds longer ones is hostile.
 const MAX_LIST: usize = 4096;

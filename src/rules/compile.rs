@@ -1,17 +1,15 @@
 //! Items of rule files to compiled rules.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+use super::attributes::AttrBinary;
 use super::rule::{
-    AttrPattern, Conclusion, Def, DomainCompare, DomainFact, Pattern, Rewrite, RewriteClass, RuleHead, VarKind, Vjp,
+    AttrPattern, Conclusion, DomainCompare, DomainFact, Pattern, Rewrite, RewriteClass, RuleHead, VarKind, Vjp,
 };
-use super::scope::{Callee, Library, Scope, bind_args, kind_of_value};
-use super::term::{AttrBinary, AttrTerm, AttrTermKind, VarId};
+use super::scope::{Callee, Library, Scope, bind_args};
+use super::term::{AttrTerm, AttrTermKind, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use crate::ir::operator::Default as AttrDefault;
 use crate::ir::{AttrKind, AttrValue, OpId, Param, Registry, RuleRef, Signature};
-use crate::syntax::ast::{BinaryOp, DefItem, Expr, ExprKind, Ident, Line, RewriteItem, UnaryOp, VjpItem};
+use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, Line, RewriteItem, UnaryOp, VjpItem};
 
 /// How a rule is named and placed in everything it makes.
 pub fn rule_ref(name: &str, span: Span, sources: &SourceMap) -> RuleRef {
@@ -417,114 +415,6 @@ fn attr_pattern(
     Some(AttrPattern::Var(var))
 }
 
-/// Compiles a `def`.
-pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, bag: &mut Diagnostics) -> Option<Def> {
-    let errors = bag.error_count();
-    let mut scope = Scope::new(library);
-    let mut signature = Signature::new(Vec::new());
-    let mut params = Vec::new();
-    for param in &item.params {
-        let name = &*param.name.name;
-        if scope.is_bound(name) {
-            bag.push(bound_twice(name, param.name.span));
-            continue;
-        }
-        let default = match &param.default {
-            None => None,
-            Some(expr) => match constant(expr) {
-                Some(v) => Some(v),
-                None => {
-                    bag.push(
-                        Diagnostic::error("E0408", format!("the default of `{name}` must be a constant"))
-                            .at(expr.span, "not a constant"),
-                    );
-                    continue;
-                }
-            },
-        };
-        let used_as = attr_use(name, item, library);
-        let kind = match (&default, used_as) {
-            (Some(value), None) => VarKind::Attr(Some(kind_of_value(value))),
-            (_, Some(kind)) => VarKind::Attr(Some(kind)),
-            (None, None) => VarKind::Tensor,
-        };
-        signature = match kind {
-            VarKind::Tensor => signature.operand(name),
-            VarKind::Attr(kind) => {
-                let kind = kind.unwrap_or(AttrKind::Int);
-                match default.map(|v| kind.coerce(v)) {
-                    None => signature.attr(name, kind),
-                    Some(Ok(value)) => signature.attr_or(name, kind, AttrDefault::Value(value)),
-                    Some(Err(value)) => {
-                        bag.push(
-                            Diagnostic::error(
-                                "E0408",
-                                format!(
-                                    "`{name}` is used as {}, but its default is {}",
-                                    kind.describe(),
-                                    value.describe()
-                                ),
-                            )
-                            .at(param.name.span, "wrong default"),
-                        );
-                        continue;
-                    }
-                }
-            }
-        };
-        params.push(scope.var(name, kind));
-    }
-    let mut parts = Parts::default();
-    for line in &item.lines {
-        parts.line(&mut scope, line, bag);
-    }
-    let result = scope.tensor(&item.result, bag);
-    if bag.error_count() > errors {
-        return None;
-    }
-    Some(Def {
-        name: item.name.name.clone(),
-        signature,
-        params,
-        result: result?,
-        head: parts.head(scope, rule_ref(&item.name.name, item.name.span, sources), &item.doc, item.span),
-    })
-}
-
-/// The attribute kind under which a parameter of a `def` is used, if it stands in an attribute position.
-fn attr_use(name: &str, item: &DefItem, library: &Library<'_>) -> Option<AttrKind> {
-    let mut found = None;
-    let mut visit = |expr: &Expr| {
-        let ExprKind::Call { callee, args, .. } = &expr.kind else { return };
-        let signature = match library.registry.by_name(&callee.name) {
-            Some((_, op)) => op.signature(),
-            None => match library.defs.get(&callee.name) {
-                Some(def) => &def.signature,
-                None => return,
-            },
-        };
-        for (i, arg) in args.iter().enumerate() {
-            let param = match &arg.name {
-                Some(n) => signature.params().iter().find(|p| p.name() == &*n.name),
-                None => signature.params().get(i),
-            };
-            if let (Some(Param::Attr { kind, .. }), ExprKind::Name(used)) = (param, &arg.value.kind)
-                && &**used == name
-                && found.is_none()
-            {
-                found = Some(*kind);
-            }
-        }
-    };
-    for line in &item.lines {
-        if let Line::Bind { value, .. } | Line::Where(value) = line {
-            walk(value, &mut visit);
-        }
-    }
-    walk(&item.result, &mut visit);
-    found
-}
-
 /// Visits an expression and all its parts.
 pub fn walk<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
     visit(expr);
@@ -554,14 +444,14 @@ pub fn walk<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
 
 /// The lines below the bar that every kind of rule may have.
 #[derive(Default)]
-struct Parts {
+pub(super) struct Parts {
     conditions: Vec<AttrTerm>,
     domain: Vec<DomainFact>,
     kinks: usize,
 }
 
 impl Parts {
-    fn line(&mut self, scope: &mut Scope<'_>, line: &Line, bag: &mut Diagnostics) {
+    pub(super) fn line(&mut self, scope: &mut Scope<'_>, line: &Line, bag: &mut Diagnostics) {
         match line {
             Line::Bind { name, value } => scope.define(name, value, bag),
             Line::Where(condition) => self.conditions.extend(scope.attr(condition, bag)),
@@ -617,7 +507,7 @@ impl Parts {
         }
     }
 
-    fn head(self, scope: Scope<'_>, rule: RuleRef, doc: &str, span: Span) -> RuleHead {
+    pub(super) fn head(self, scope: Scope<'_>, rule: RuleRef, doc: &str, span: Span) -> RuleHead {
         RuleHead {
             rule,
             doc: doc.to_owned(),
@@ -641,7 +531,7 @@ fn plain_call(signature: &Signature) -> String {
     format!("({})", names.join(", "))
 }
 
-fn bound_twice(name: &str, span: Span) -> Diagnostic {
+pub(super) fn bound_twice(name: &str, span: Span) -> Diagnostic {
     Diagnostic::error("E0406", format!("`{name}` is bound twice")).at(span, "again here").help("give each its own name")
 }
 
@@ -659,9 +549,6 @@ fn domain_shape(span: Span) -> Diagnostic {
         .at(span, "not of that form")
         .help("e.g. `domain x > 0 && y <= 1`")
 }
-
-/// The names that a library offers beyond the operators; used while loading.
-pub type Defs = BTreeMap<Arc<str>, Arc<Def>>;
 
 /// A stub for an operator without a VJP, ready to be filled in.
 pub fn stub(op: OpId, registry: &Registry) -> String {

@@ -5,9 +5,10 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::RuleSet;
-use super::compile::{Defs, compile_def, compile_rewrite, compile_vjp};
+use super::compile::{compile_rewrite, compile_vjp};
 use super::composite::Composite;
-use super::rule::Vjp;
+use super::define::compile_def;
+use super::rule::{Def, Vjp};
 use super::scope::Library;
 use super::typecheck;
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
@@ -36,6 +37,9 @@ pub struct RuleOptions {
     /// Type the embedded files as well, which otherwise only the tests do.
     pub check_embedded: bool,
 }
+
+/// Composites by name.
+type Defs = BTreeMap<Arc<str>, Arc<Def>>;
 
 /// An embedded rule file. `derivatives` tells that it has VJPs beyond the restricted pass.
 struct Embedded {

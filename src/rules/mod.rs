@@ -11,6 +11,7 @@ mod attributes;
 pub mod builders;
 pub mod compile;
 mod composite;
+mod define;
 pub mod listing;
 pub mod load;
 pub mod rule;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::attributes::{AttrBinary, AttrFunction};
 use super::rule::{Def, Var, VarKind};
 use super::term::{
-    AttrArg, AttrBinary, AttrFunction, AttrTerm, AttrTermKind, Local, LocalId, LocalValue, Tensor, Term, TermKind,
-    TypeProperty, VarId,
+    AttrArg, AttrTerm, AttrTermKind, Local, LocalId, LocalValue, Tensor, Term, TermKind, TypeProperty, VarId,
 };
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
 use crate::ir::operator::Default as AttrDefault;

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::attributes::{self, AttrBinary, AttrFunction};
 use super::rule::{Def, VarKind};
 use crate::diagnostics::Span;
 use crate::ir::{AttrKind, AttrValue, DType, OpId, TensorType, TypeError, TypeErrorKind, Where};
@@ -114,81 +115,6 @@ impl TypeProperty {
             TypeProperty::DType => AttrValue::DType(ty.dtype),
             TypeProperty::Rank => AttrValue::Int(ty.rank() as i64),
         }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttrBinary {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
-    Concat,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-    And,
-    Or,
-}
-
-/// The functions of the attribute language. Their names are reserved in rule files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttrFunction {
-    /// `range(n)`: [0, 1, .., n-1]
-    Range,
-    /// `prod(list)`
-    Prod,
-    /// `len(list)`
-    Len,
-    /// `count(shape, axes)`: the product of the dimensions at `axes`
-    Count,
-    /// `ones_at(shape, axes)`: the shape with 1 at `axes`
-    OnesAt,
-    /// `without(shape, axes)`: the shape without the dimensions at `axes`
-    Without,
-    /// `expanded(from, to)`: the axes of `to` that broadcasting `from` added or stretched
-    Expanded,
-    /// `others(axes, rank)`: the axes not in `axes`
-    Others,
-    /// `invert(perm)`
-    Invert,
-    /// `swap_last(rank)`: the permutation that swaps the last two axes
-    SwapLast,
-    /// `with_shape(type, shape)`: the type with another shape
-    WithShape,
-    /// `with_dtype(type, dtype)`: the type with another dtype
-    WithDType,
-    /// `is_float(type)`, `is_float(dtype)`
-    IsFloat,
-    /// `abs(number)`
-    Abs,
-}
-
-impl AttrFunction {
-    pub const ALL: [(&'static str, AttrFunction, usize); 14] = [
-        ("range", AttrFunction::Range, 1),
-        ("prod", AttrFunction::Prod, 1),
-        ("len", AttrFunction::Len, 1),
-        ("count", AttrFunction::Count, 2),
-        ("ones_at", AttrFunction::OnesAt, 2),
-        ("without", AttrFunction::Without, 2),
-        ("expanded", AttrFunction::Expanded, 2),
-        ("others", AttrFunction::Others, 2),
-        ("invert", AttrFunction::Invert, 1),
-        ("swap_last", AttrFunction::SwapLast, 1),
-        ("with_shape", AttrFunction::WithShape, 2),
-        ("with_dtype", AttrFunction::WithDType, 2),
-        ("is_float", AttrFunction::IsFloat, 1),
-        ("abs", AttrFunction::Abs, 1),
-    ];
-
-    /// The function and its number of arguments.
-    pub fn from_name(name: &str) -> Option<(AttrFunction, usize)> {
-        Self::ALL.into_iter().find(|(n, _, _)| *n == name).map(|(_, f, arity)| (f, arity))
     }
 }
 
@@ -484,7 +410,7 @@ impl<'r, V: Copy> Bindings<'r, V> {
             AttrTermKind::Binary(op, a, b) => {
                 let a = self.attr(a, builder)?;
                 let b = self.attr(b, builder)?;
-                super::attributes::binary(*op, a, b).map_err(fail)
+                attributes::binary(*op, a, b).map_err(fail)
             }
             AttrTermKind::If(c, a, b) => {
                 let arm = if self.condition(c, builder)? { a } else { b };
@@ -518,7 +444,7 @@ impl<'r, V: Copy> Bindings<'r, V> {
                 for arg in args {
                     values.push(self.attr(arg, builder)?);
                 }
-                super::attributes::call(*function, &values).map_err(fail)
+                attributes::call(*function, &values).map_err(fail)
             }
         }
     }

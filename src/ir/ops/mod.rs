@@ -15,7 +15,14 @@ mod unary;
 
 use std::sync::Arc;
 
-use super::operator::Operator;
+use super::operator::{Operator, Registry};
+
+impl Registry {
+    /// The operators that Rust knows.
+    pub fn builtin() -> Registry {
+        Registry::from_ops(all())
+    }
+}
 
 /// All operators that Rust knows, in no particular order.
 pub fn all() -> Vec<Arc<dyn Operator>> {

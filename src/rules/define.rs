@@ -1,0 +1,117 @@
+//! `def` items to composites.
+
+use super::compile::{Parts, bound_twice, constant, rule_ref, walk};
+use super::rule::{Def, VarKind};
+use super::scope::{Library, Scope, kind_of_value};
+use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
+use crate::ir::operator::Default as AttrDefault;
+use crate::ir::{AttrKind, Param, Signature};
+use crate::syntax::ast::{DefItem, Expr, ExprKind, Line};
+
+/// Compiles a `def`.
+pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, bag: &mut Diagnostics) -> Option<Def> {
+    let errors = bag.error_count();
+    let mut scope = Scope::new(library);
+    let mut signature = Signature::new(Vec::new());
+    let mut params = Vec::new();
+    for param in &item.params {
+        let name = &*param.name.name;
+        if scope.is_bound(name) {
+            bag.push(bound_twice(name, param.name.span));
+            continue;
+        }
+        let default = match &param.default {
+            None => None,
+            Some(expr) => match constant(expr) {
+                Some(v) => Some(v),
+                None => {
+                    bag.push(
+                        Diagnostic::error("E0408", format!("the default of `{name}` must be a constant"))
+                            .at(expr.span, "not a constant"),
+                    );
+                    continue;
+                }
+            },
+        };
+        let used_as = attr_use(name, item, library);
+        let kind = match (&default, used_as) {
+            (Some(value), None) => VarKind::Attr(Some(kind_of_value(value))),
+            (_, Some(kind)) => VarKind::Attr(Some(kind)),
+            (None, None) => VarKind::Tensor,
+        };
+        signature = match kind {
+            VarKind::Tensor => signature.operand(name),
+            VarKind::Attr(kind) => {
+                let kind = kind.unwrap_or(AttrKind::Int);
+                match default.map(|v| kind.coerce(v)) {
+                    None => signature.attr(name, kind),
+                    Some(Ok(value)) => signature.attr_or(name, kind, AttrDefault::Value(value)),
+                    Some(Err(value)) => {
+                        bag.push(
+                            Diagnostic::error(
+                                "E0408",
+                                format!(
+                                    "`{name}` is used as {}, but its default is {}",
+                                    kind.describe(),
+                                    value.describe()
+                                ),
+                            )
+                            .at(param.name.span, "wrong default"),
+                        );
+                        continue;
+                    }
+                }
+            }
+        };
+        params.push(scope.var(name, kind));
+    }
+    let mut parts = Parts::default();
+    for line in &item.lines {
+        parts.line(&mut scope, line, bag);
+    }
+    let result = scope.tensor(&item.result, bag);
+    if bag.error_count() > errors {
+        return None;
+    }
+    Some(Def {
+        name: item.name.name.clone(),
+        signature,
+        params,
+        result: result?,
+        head: parts.head(scope, rule_ref(&item.name.name, item.name.span, sources), &item.doc, item.span),
+    })
+}
+
+/// The attribute kind under which a parameter of a `def` is used, if it stands in an attribute position.
+fn attr_use(name: &str, item: &DefItem, library: &Library<'_>) -> Option<AttrKind> {
+    let mut found = None;
+    let mut visit = |expr: &Expr| {
+        let ExprKind::Call { callee, args, .. } = &expr.kind else { return };
+        let signature = match library.registry.by_name(&callee.name) {
+            Some((_, op)) => op.signature(),
+            None => match library.defs.get(&callee.name) {
+                Some(def) => &def.signature,
+                None => return,
+            },
+        };
+        for (i, arg) in args.iter().enumerate() {
+            let param = match &arg.name {
+                Some(n) => signature.params().iter().find(|p| p.name() == &*n.name),
+                None => signature.params().get(i),
+            };
+            if let (Some(Param::Attr { kind, .. }), ExprKind::Name(used)) = (param, &arg.value.kind)
+                && &**used == name
+                && found.is_none()
+            {
+                found = Some(*kind);
+            }
+        }
+    };
+    for line in &item.lines {
+        if let Line::Bind { value, .. } | Line::Where(value) = line {
+            walk(value, &mut visit);
+        }
+    }
+    walk(&item.result, &mut visit);
+    found
+}
