@@ -94,7 +94,7 @@ impl<'a> Checker<'a> {
         } else if matches!(literal, Literal::Int(i) if ty.dtype == DType::I64 && value as i128 != i128::from(i)) {
             Some(format!("`{literal}` is beyond 2^53: literals are kept as f64, which cannot hold it"))
         } else if !in_range(value, ty.dtype) {
-            Some(format!("`{literal}` overflows {}", ty.dtype))
+            Some(format!("`{literal}` does not fit {}", ty.dtype))
         } else {
             None
         };
@@ -109,7 +109,7 @@ impl<'a> Checker<'a> {
         // Arithmetic may overflow to infinity; what a person wrote may not.
         if ty.dtype == DType::F32 && value.is_finite() && (value as f32).is_infinite() {
             self.report(
-                Diagnostic::error("E0207", format!("`{literal}` overflows {}", ty.dtype))
+                Diagnostic::error("E0207", format!("`{literal}` does not fit {}", ty.dtype))
                     .at(span, format!("meets a {ty}"))
                     .help("use F64, or write `inf`"),
             );

@@ -461,5 +461,5 @@ fn folded_constants_overflow_as_computed_ones_do() {
         assert!(out.contains("[inf, inf]"), "{arguments}: {out}");
     }
     // What a person wrote must fit.
-    kina(files.path(), "run q.kina --interpret").refusal(1, &["E0207", "overflows F32"]).unwrap();
+    kina(files.path(), "run q.kina --interpret").refusal(1, &["E0207", "does not fit F32"]).unwrap();
 }
