@@ -3,9 +3,14 @@
 //! It is the oracle of the project. Compiled code must agree with it on values, NaN positions and traps, and
 //! gradients must agree with its finite differences.
 
+#[cfg(test)]
+mod build;
 mod evaluate;
 mod gradcheck;
 pub mod kernel;
+mod quotient;
+mod report;
 
-pub use evaluate::{Evaluator, InterpError, run};
-pub use gradcheck::{GradReport, GradientProbe, GradientResult, TOLERANCE, Verdict, bucket, check_gradients};
+pub use evaluate::{Dependents, Evaluator, InterpError, MAX_ELEMENTS, run};
+pub use gradcheck::check_gradients;
+pub use report::{GradReport, GradientProbe, GradientResult, TOLERANCE, Verdict, bucket};

@@ -314,6 +314,11 @@ pub trait Operator: Send + Sync {
         Range::of_type(result)
     }
 
+    /// Is the result a constant for differentiation, whatever it is computed from? Finite differences then hold it fixed.
+    fn is_constant(&self) -> bool {
+        false
+    }
+
     /// Well-typed calls of ranks 1 to 4 (where the operator allows them): operand types and attributes. Rule
     /// conclusions are typed over them, documentation and tests use them.
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)>;

@@ -192,6 +192,10 @@ impl Operator for StopGradient {
         "x; its VJP passes no cotangent"
     }
 
+    fn is_constant(&self) -> bool {
+        true
+    }
+
     fn signature(&self) -> &Signature {
         &self.signature
     }
