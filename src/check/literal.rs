@@ -94,7 +94,7 @@ impl<'a> Checker<'a> {
         } else if matches!(literal, Literal::Int(i) if ty.dtype == DType::I64 && value as i128 != i128::from(i)) {
             Some(format!("`{literal}` is beyond 2^53: literals are kept as f64, which cannot hold it"))
         } else if !in_range(value, ty.dtype) {
-            Some(format!("`{literal}` does not fit {}", ty.dtype))
+            Some(format!("`{literal}` overflows {}", ty.dtype))
         } else {
             None
         };
