@@ -82,8 +82,8 @@ impl Estimate {
     }
 }
 
-/// The slope of `sum(weights * f(t))` at 0. Steps that agree within a relative `agreement` settle it at once. `middle` is `f(0)` and `at` computes `f(t)`; an error of `at` is passed on
-/// unless it is a trap, which makes the point unusable.
+/// The slope of `sum(weights * f(t))` at 0. Steps that agree within a relative `agreement` settle it at once. `middle`
+/// is `f(0)` and `at` computes `f(t)`; an error of `at` is passed on unless it is a trap, which makes the point unusable.
 pub(super) fn slope(
     middle: &[f64],
     weights: &[f64],
