@@ -4,6 +4,7 @@
 //! deepest left side; rules are indexed by the operator at their root and applied in name order. Time plays no
 //! part: the outcome depends on the input alone.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -60,8 +61,15 @@ pub struct Report {
 /// A rewrite ready to run.
 struct Prepared<'r> {
     rule: &'r Rewrite,
-    patterns: Vec<egg::Pattern<ENode>>,
+    /// Compiled when an operator at the root of the left side is first met: most programs meet few of them.
+    patterns: OnceCell<Vec<egg::Pattern<ENode>>>,
     root: OpId,
+}
+
+impl Prepared<'_> {
+    fn patterns(&self, commutative: &BTreeSet<OpId>) -> &[egg::Pattern<ENode>] {
+        self.patterns.get_or_init(|| variants(&self.rule.left, commutative).iter().map(to_egg).collect())
+    }
 }
 
 /// Rewrites until nothing changes or a budget ends.
@@ -87,8 +95,7 @@ pub fn saturate(
     for rule in enabled.iter().filter(|r| commutes(r).is_none()) {
         let Some(root) = rule.left.root() else { continue };
         depth = depth.max(rule.left.depth());
-        let patterns = variants(&rule.left, &commutative).iter().map(to_egg).collect();
-        prepared.push(Prepared { rule, patterns, root });
+        prepared.push(Prepared { rule, patterns: OnceCell::new(), root });
     }
     let mut by_root: BTreeMap<OpId, Vec<usize>> = BTreeMap::new();
     for (i, p) in prepared.iter().enumerate() {
@@ -198,7 +205,7 @@ impl Run<'_> {
             classes.sort_unstable();
             for class in classes {
                 for rule in rules {
-                    for pattern in &prepared[*rule].patterns {
+                    for pattern in prepared[*rule].patterns(&self.commutative) {
                         if let Some(found) = pattern.search_eclass_with_limit(&self.space.egraph, class, usize::MAX) {
                             matches.extend(found.substs.into_iter().map(|s| (*rule, class, s)));
                         }

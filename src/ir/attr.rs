@@ -152,16 +152,26 @@ pub enum AttrKind {
 }
 
 impl AttrKind {
+    /// Is the value in the form that the kind asks for?
+    pub fn accepts(self, value: &AttrValue) -> bool {
+        matches!(
+            (self, value),
+            (AttrKind::Bool, AttrValue::Bool(_))
+                | (AttrKind::Int | AttrKind::Axis, AttrValue::Int(_))
+                | (AttrKind::Axes | AttrKind::Shape | AttrKind::Permutation, AttrValue::Ints(_))
+                | (AttrKind::DType, AttrValue::DType(_))
+                | (AttrKind::Type, AttrValue::Type(_))
+                | (AttrKind::Float, AttrValue::Float(_))
+        )
+    }
+
     /// Brings a value into the form the kind asks for: an integer for a list of one axis, an integer for a float.
     /// Returns the value unchanged in `Err` if it is of the wrong kind.
     pub fn coerce(self, value: AttrValue) -> Result<AttrValue, AttrValue> {
+        if self.accepts(&value) {
+            return Ok(value);
+        }
         match (self, value) {
-            (AttrKind::Bool, v @ AttrValue::Bool(_))
-            | (AttrKind::Int | AttrKind::Axis, v @ AttrValue::Int(_))
-            | (AttrKind::Axes | AttrKind::Shape | AttrKind::Permutation, v @ AttrValue::Ints(_))
-            | (AttrKind::DType, v @ AttrValue::DType(_))
-            | (AttrKind::Type, v @ AttrValue::Type(_))
-            | (AttrKind::Float, v @ AttrValue::Float(_)) => Ok(v),
             (AttrKind::Float, AttrValue::Int(i)) => Ok(AttrValue::float(i as f64)),
             (AttrKind::Axes, AttrValue::Int(i)) => Ok(AttrValue::Ints(vec![i])),
             (_, v) => Err(v),

@@ -403,7 +403,7 @@ impl Registry {
             ));
         }
         for ((name, kind, _), value) in signature.attrs().zip(attrs) {
-            if kind.coerce(value.clone()).as_ref() != Ok(value) {
+            if !kind.accepts(value) {
                 return Err(TypeError::new(
                     TypeErrorKind::Attribute,
                     Where::Call,
