@@ -75,7 +75,11 @@ impl<'a> Checker<'a> {
             let names = public.map(|(_, op)| op.name()).chain(self.composites.names()).chain(self.scope.names());
             d = match closest(&callee.name, names) {
                 Some(near) => d.help(format!("did you mean `{near}`?")),
-                None => d.help("operators are listed in docs/operators.md; a `def` in a rule file adds one"),
+                None => {
+                    let public = self.registry.iter().filter(|(_, op)| op.visibility() == Visibility::Surface);
+                    let names: Vec<&str> = public.map(|(_, op)| op.name()).collect();
+                    d.note(format!("the operators are {}", names.join(", "))).help("a `def` in a rule file adds one")
+                }
             };
         }
         self.report(d);

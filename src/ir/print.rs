@@ -101,7 +101,8 @@ impl<'a> Printer<'a> {
         out
     }
 
-    /// The same as a JSON value; see `docs/json.md`.
+    /// The same as a JSON value: `version`, `values` (each with `name`, `type`, `op`, `operands`, `attributes`, `bytes`,
+    /// and `rule` and `serves`, or `origin`), `checks` (`indices`, `size`, `message`) and `results` (`name`, `value`).
     pub fn json(&self) -> Value {
         let graph = self.graph;
         let values: Vec<Value> = graph

@@ -1,25 +1,7 @@
 //! The operators and functions of the attribute language, and what they compute.
 
 use crate::ir::{AttrValue, Shape};
-
-/// Binary operators of the attribute language.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AttrBinary {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Rem,
-    Concat,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-    And,
-    Or,
-}
+use crate::syntax::ast::BinaryOp;
 
 /// The functions of the attribute language. Their names are reserved in rule files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,8 +64,8 @@ impl AttrFunction {
 const MAX_LIST: usize = 4096;
 
 /// Computes `a op b`. `And` and `Or` are the caller's, since they do not always look at `b`.
-pub fn binary(op: AttrBinary, a: AttrValue, b: AttrValue) -> Result<AttrValue, String> {
-    use AttrBinary as B;
+pub fn binary(op: BinaryOp, a: AttrValue, b: AttrValue) -> Result<AttrValue, String> {
+    use BinaryOp as B;
     match op {
         B::Eq => return Ok(AttrValue::Bool(equal(&a, &b))),
         B::Ne => return Ok(AttrValue::Bool(!equal(&a, &b))),
@@ -270,7 +252,7 @@ mod tests {
         assert!(call(AttrFunction::Prod, &[ints(&[i64::MAX, 2])]).is_err());
         assert!(call(AttrFunction::Invert, &[ints(&[0, 0])]).is_err());
         assert!(call(AttrFunction::OnesAt, &[ints(&[2]), ints(&[1])]).is_err());
-        assert!(binary(AttrBinary::Div, AttrValue::Int(1), AttrValue::Int(0)).is_err());
-        assert!(binary(AttrBinary::Add, AttrValue::Int(i64::MAX), AttrValue::Int(1)).is_err());
+        assert!(binary(BinaryOp::Div, AttrValue::Int(1), AttrValue::Int(0)).is_err());
+        assert!(binary(BinaryOp::Add, AttrValue::Int(i64::MAX), AttrValue::Int(1)).is_err());
     }
 }

@@ -1,6 +1,5 @@
 //! Items of rule files to compiled rules.
 
-use super::attributes::AttrBinary;
 use super::rule::{
     AttrPattern, Conclusion, DomainCompare, DomainFact, Pattern, Rewrite, RewriteClass, RuleHead, VarKind, Vjp,
 };
@@ -262,7 +261,7 @@ fn directed(
     for (var, expr) in computed {
         if let Some(wanted) = scope.attr(&expr, bag) {
             let var = AttrTerm { kind: AttrTermKind::Var(var), span: expr.span };
-            let kind = AttrTermKind::Binary(AttrBinary::Eq, Box::new(var), Box::new(wanted));
+            let kind = AttrTermKind::Binary(BinaryOp::Eq, Box::new(var), Box::new(wanted));
             parts.conditions.push(AttrTerm { kind, span: expr.span });
         }
     }

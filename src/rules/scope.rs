@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::attributes::{AttrBinary, AttrFunction};
+use super::attributes::AttrFunction;
 use super::rule::{Def, Var, VarKind};
 use super::term::{
     AttrArg, AttrTerm, AttrTermKind, Local, LocalId, LocalValue, Tensor, Term, TermKind, TypeProperty, VarId,
@@ -244,7 +244,7 @@ impl<'a> Scope<'a> {
         bag: &mut Diagnostics,
     ) -> Option<Compiled> {
         if let (Compiled::Attr(a), Compiled::Attr(b)) = (&a, &b) {
-            let kind = AttrTermKind::Binary(attr_binary(op), Box::new(a.clone()), Box::new(b.clone()));
+            let kind = AttrTermKind::Binary(op, Box::new(a.clone()), Box::new(b.clone()));
             return Some(Compiled::Attr(AttrTerm { kind, span }));
         }
         let Some(name) = op.operator_name() else {
@@ -466,25 +466,6 @@ fn type_property(name: &str) -> Option<TypeProperty> {
         "rank" => TypeProperty::Rank,
         _ => return None,
     })
-}
-
-fn attr_binary(op: BinaryOp) -> AttrBinary {
-    match op {
-        BinaryOp::Add => AttrBinary::Add,
-        BinaryOp::Sub => AttrBinary::Sub,
-        BinaryOp::Mul => AttrBinary::Mul,
-        BinaryOp::Div => AttrBinary::Div,
-        BinaryOp::Rem => AttrBinary::Rem,
-        BinaryOp::Concat => AttrBinary::Concat,
-        BinaryOp::Eq => AttrBinary::Eq,
-        BinaryOp::Ne => AttrBinary::Ne,
-        BinaryOp::Lt => AttrBinary::Lt,
-        BinaryOp::Le => AttrBinary::Le,
-        BinaryOp::Gt => AttrBinary::Gt,
-        BinaryOp::Ge => AttrBinary::Ge,
-        BinaryOp::And => AttrBinary::And,
-        BinaryOp::Or => AttrBinary::Or,
-    }
 }
 
 /// The kind that a constant suggests for a parameter of a `def`.

@@ -6,10 +6,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::attributes::{self, AttrBinary, AttrFunction};
+use super::attributes::{self, AttrFunction};
 use super::rule::{Def, VarKind};
 use crate::diagnostics::Span;
 use crate::ir::{AttrKind, AttrValue, DType, OpId, TensorType, TypeError, TypeErrorKind, Where};
+use crate::syntax::ast::BinaryOp;
 
 /// A metavariable of one rule. The same number is its variable in the e-graph pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,7 +81,7 @@ pub enum AttrTermKind {
     },
     Neg(Box<AttrTerm>),
     Not(Box<AttrTerm>),
-    Binary(AttrBinary, Box<AttrTerm>, Box<AttrTerm>),
+    Binary(BinaryOp, Box<AttrTerm>, Box<AttrTerm>),
     If(Box<AttrTerm>, Box<AttrTerm>, Box<AttrTerm>),
     Index(Box<AttrTerm>, Box<AttrTerm>),
     /// A property of a tensor's type.
@@ -401,10 +402,10 @@ impl<'r, V: Copy> Bindings<'r, V> {
                 v => Err(fail(format!("`-` of {}", v.describe()))),
             },
             AttrTermKind::Not(a) => Ok(AttrValue::Bool(!self.condition(a, builder)?)),
-            AttrTermKind::Binary(AttrBinary::And, a, b) => {
+            AttrTermKind::Binary(BinaryOp::And, a, b) => {
                 Ok(AttrValue::Bool(self.condition(a, builder)? && self.condition(b, builder)?))
             }
-            AttrTermKind::Binary(AttrBinary::Or, a, b) => {
+            AttrTermKind::Binary(BinaryOp::Or, a, b) => {
                 Ok(AttrValue::Bool(self.condition(a, builder)? || self.condition(b, builder)?))
             }
             AttrTermKind::Binary(op, a, b) => {
