@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use crate::ir::kernel::{Kernel, Loop, MapDim, Scalar, UnaryFn};
+use crate::ir::kernel::{BinaryFn, Kernel, Loop, MapDim, Scalar, UnaryFn};
 use crate::ir::{AttrValue, Call, OpId, Registry, TensorType};
 
 /// Cost units, summed over elements. Saturating: a huge shape is merely expensive.
@@ -84,7 +84,11 @@ fn scalar_cost(s: &Scalar) -> Cost {
             own + scalar_cost(a)
         }
         Scalar::Binary(f, a, b) => {
-            let own = if *f == crate::ir::kernel::BinaryFn::Div { DIVISION } else { ARITHMETIC };
+            let own = match f {
+                f if f.is_transcendental() => TRANSCENDENTAL,
+                BinaryFn::Div => DIVISION,
+                _ => ARITHMETIC,
+            };
             own + scalar_cost(a) + scalar_cost(b)
         }
         #[allow(unreachable_patterns)]
@@ -96,7 +100,7 @@ fn scalar_cost(s: &Scalar) -> Cost {
 pub fn describe() -> String {
     let rows: [(&str, Cost); 9] = [
         ("each operator call", CALL),
-        ("exp, log, tanh, .. per element", TRANSCENDENTAL),
+        ("exp, log, tanh, pow per element", TRANSCENDENTAL),
         ("division, square root per element", DIVISION),
         ("addition, multiplication, .. per element", ARITHMETIC),
         ("comparison, selection per element", CHOICE),

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::language::ENode;
+use super::masks::{Mask, Masks};
 use super::space::{OriginId, Space};
 use super::tape::{Tape, TapeBuilder};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
@@ -52,6 +53,7 @@ impl Differentiated {
 pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, Diagnostics> {
     let mut walk = Walk {
         rules,
+        masks: Masks::new(&rules.registry),
         space: Space::new(rules.registry.clone()),
         tape: Tape::new(),
         params: graph.handlers.iter().map(|h| vec![None; h.params.len()]).collect(),
@@ -109,6 +111,7 @@ impl Map {
 
 struct Walk<'a> {
     rules: &'a RuleSet,
+    masks: Masks,
     space: Space,
     tape: Tape,
     /// Tape nodes of each handler's parameters.
@@ -236,12 +239,15 @@ impl Walk<'_> {
             match self.tape.graph.node(id).kind.clone() {
                 NodeKind::Param { argument, .. } => incoming[argument.index()].push(cotangent),
                 NodeKind::Op { op, operands, .. } => {
+                    let Some((mask, cotangent)) = self.unmask(id, cotangent, span) else { continue };
                     for (i, operand) in operands.iter().enumerate() {
                         if !active[operand.index()] {
                             continue;
                         }
                         match self.apply(id, op, i, cotangent) {
-                            Applied::Cotangent(g) => incoming[operand.index()].push(g),
+                            Applied::Cotangent(g) => {
+                                incoming[operand.index()].extend(self.mask(mask, g, span));
+                            }
                             Applied::Nothing | Applied::Refused => {}
                             Applied::Missing => {
                                 // One report for an operator and operand, at its first use met.
@@ -266,6 +272,76 @@ impl Walk<'_> {
         if rest.is_empty() {
             return Some(*first);
         }
+        // If every contribution is masked, so is the sum; that costs an operator, so only where it can matter.
+        if self.passes_masks(value) && contributions.iter().all(|c| self.masks.is_masked(&self.tape.graph, *c)) {
+            return self.accumulate_masked(value, contributions, span);
+        }
+        self.sum(value, contributions, span)
+    }
+
+    /// Adds up cotangents that are all masked: those of one mask within it, others as they are.
+    fn accumulate_masked(&mut self, value: NodeId, contributions: &[NodeId], span: Span) -> Option<NodeId> {
+        let mut summands = Vec::with_capacity(contributions.len());
+        for contribution in contributions {
+            match self.masks.unmask(&mut self.tape, &mut self.space, *contribution) {
+                Ok(masked) => summands.extend(masked),
+                Err(error) => return self.refuse_cotangent(error, span),
+            }
+        }
+        let mask = match self.masks.of_sum(&mut self.tape, &mut self.space, &summands) {
+            Ok(mask) => mask,
+            Err(error) => return self.refuse_cotangent(error, span),
+        };
+        let inner: Vec<NodeId> = if summands.iter().all(|s| mask.is_some_and(|m| m.same(&s.mask))) {
+            summands.iter().map(|s| s.cotangent).collect()
+        } else {
+            contributions.to_vec()
+        };
+        let sum = self.sum(value, &inner, span)?;
+        self.mask(mask, sum, span)
+    }
+
+    fn refuse_cotangent<T>(&mut self, error: TypeError, span: Span) -> Option<T> {
+        self.bag.push(Diagnostic::error("E0502", error.message).at(span, "a cotangent cannot be formed"));
+        None
+    }
+
+    /// Do VJPs of this value's node work point by point, so that a mask on its cotangent passes through them?
+    fn passes_masks(&self, id: NodeId) -> bool {
+        match &self.tape.graph.node(id).kind {
+            NodeKind::Op { .. } => {
+                let ty = self.tape.graph.ty(id);
+                let registry = &self.rules.registry;
+                self.tape.graph.with_call(id, |op, call| registry.op(op).is_elementwise(call, ty)).unwrap_or(false)
+            }
+            NodeKind::Param { .. } => true,
+            NodeKind::Input | NodeKind::Gradient { .. } => false,
+        }
+    }
+
+    /// Takes the cotangent of an elementwise operator's value out of its mask. `None` is a refusal, reported.
+    fn unmask(&mut self, id: NodeId, cotangent: NodeId, span: Span) -> Option<(Option<Mask>, NodeId)> {
+        if !self.masks.is_masked(&self.tape.graph, cotangent) || !self.passes_masks(id) {
+            return Some((None, cotangent));
+        }
+        match self.masks.unmask(&mut self.tape, &mut self.space, cotangent) {
+            Ok(Some(masked)) => Some((Some(masked.mask), masked.cotangent)),
+            Ok(None) => Some((None, cotangent)),
+            Err(error) => self.refuse_cotangent(error, span),
+        }
+    }
+
+    /// Puts the mask back on. `None` is a refusal, reported.
+    fn mask(&mut self, mask: Option<Mask>, cotangent: NodeId, span: Span) -> Option<NodeId> {
+        let Some(mask) = mask else { return Some(cotangent) };
+        match self.masks.mask(&mut self.tape, &mut self.space, mask, cotangent) {
+            Ok(masked) => Some(masked),
+            Err(error) => self.refuse_cotangent(error, span),
+        }
+    }
+
+    fn sum(&mut self, value: NodeId, contributions: &[NodeId], span: Span) -> Option<NodeId> {
+        let (first, rest) = contributions.split_first()?;
         let serves = vec![self.shown(value)];
         let origin = self.space.origin(Origin::Accumulate { serves });
         let Some(add) = self.rules.registry.id("add") else {

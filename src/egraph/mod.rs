@@ -12,6 +12,7 @@ mod differentiate;
 mod expand;
 pub mod extract;
 pub mod language;
+mod masks;
 mod optimise;
 mod patterns;
 mod ranges;

@@ -251,6 +251,7 @@ impl Nest<'_> {
                     BinaryFn::Div => a / b,
                     BinaryFn::Max => -least(-a, -b),
                     BinaryFn::Min => least(a, b),
+                    BinaryFn::Pow => a.powf(b),
                     BinaryFn::And | BinaryFn::Or => return Err("a function of Bools reads floats"),
                 };
                 Element::Float(self.precision.round(dtype, y), dtype)
@@ -264,6 +265,7 @@ impl Nest<'_> {
                     BinaryFn::Max => a.max(b),
                     BinaryFn::Min => a.min(b),
                     BinaryFn::And | BinaryFn::Or => return Err("a function of Bools reads integers"),
+                    BinaryFn::Pow => return Err("a function of floats reads integers"),
                 };
                 wrapped(y, dtype)
             }

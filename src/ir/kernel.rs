@@ -129,10 +129,19 @@ pub enum BinaryFn {
     Div,
     Max,
     Min,
+    /// Of floats only: IEEE 754 `pow`.
+    Pow,
     /// Of Bool only.
     And,
     /// Of Bool only.
     Or,
+}
+
+impl BinaryFn {
+    /// Elementary functions cost many instructions; the others one, division aside.
+    pub fn is_transcendental(self) -> bool {
+        self == BinaryFn::Pow
+    }
 }
 
 /// Comparisons.
@@ -171,6 +180,17 @@ impl Scalar {
     pub fn select(c: Scalar, a: Scalar, b: Scalar) -> Scalar {
         Scalar::Select(Box::new(c), Box::new(a), Box::new(b))
     }
+
+    /// Does it read at computed places?
+    fn gathers(&self) -> bool {
+        match self {
+            Scalar::Input(_) | Scalar::Index(_) | Scalar::Constant(..) => false,
+            Scalar::Unary(_, x) | Scalar::Cast(x, _) => x.gathers(),
+            Scalar::Binary(_, a, b) | Scalar::Compare(_, a, b) => a.gathers() || b.gathers(),
+            Scalar::Select(c, a, b) => c.gathers() || a.gathers() || b.gathers(),
+            Scalar::Gather(..) => true,
+        }
+    }
 }
 
 /// The map that reads a tensor of the loop's own shape: `(d0, .., dn) -> (d0, .., dn)`.
@@ -189,7 +209,25 @@ impl Read {
     }
 }
 
+impl Kernel {
+    /// Does each element of the result depend on the elements of the operands at its own place alone?
+    pub fn is_elementwise(&self) -> bool {
+        match self {
+            Kernel::Loops(loops) => loops.iter().all(Loop::is_elementwise),
+            Kernel::Reshape | Kernel::Composite => false,
+        }
+    }
+}
+
 impl Loop {
+    fn is_elementwise(&self) -> bool {
+        let same = identity(self.domain.len());
+        self.reduce.is_none()
+            && self.result_map == same
+            && self.inputs.iter().all(|read| read.map == same)
+            && !self.body.gathers()
+    }
+
     /// `out[d] = body(inputs[0][d], inputs[1][d], ..)`: operands and result have one shape.
     pub fn elementwise(shape: &[u64], dtype: DType, operands: usize, body: Scalar) -> Loop {
         Loop {

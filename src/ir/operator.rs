@@ -314,6 +314,11 @@ pub trait Operator: Send + Sync {
         Range::of_type(result)
     }
 
+    /// Does each element of the result depend on the elements at its own place alone?
+    fn is_elementwise(&self, call: Call<'_>, result: &TensorType) -> bool {
+        self.kernel(call, result).is_elementwise()
+    }
+
     /// Is the result a constant for differentiation, whatever it is computed from? Finite differences then hold it fixed.
     fn is_constant(&self) -> bool {
         false

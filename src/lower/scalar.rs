@@ -228,6 +228,7 @@ fn binary<'c, 'a>(
         (BinaryFn::Div, DType::F32 | DType::F64) => "arith.divf",
         (BinaryFn::Max, DType::F32 | DType::F64) => "arith.maximumf",
         (BinaryFn::Min, DType::F32 | DType::F64) => "arith.minimumf",
+        (BinaryFn::Pow, _) => "math.powf",
         (BinaryFn::Or, _) | (BinaryFn::Add | BinaryFn::Max, DType::Bool) => "arith.ori",
         (BinaryFn::And, _) | (BinaryFn::Mul | BinaryFn::Min, DType::Bool) => "arith.andi",
         (BinaryFn::Sub, DType::Bool) => "arith.xori",

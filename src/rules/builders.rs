@@ -50,6 +50,43 @@ impl Builder for TypeBuilder<'_> {
     }
 }
 
+/// Asks of everything that is built whether it works point by point.
+pub struct PointwiseBuilder<'a> {
+    pub types: TypeBuilder<'a>,
+    /// Has every operator been elementwise so far?
+    pub pointwise: bool,
+}
+
+impl<'a> PointwiseBuilder<'a> {
+    pub fn new(registry: &'a Registry) -> Self {
+        Self { types: TypeBuilder::new(registry), pointwise: true }
+    }
+}
+
+impl Builder for PointwiseBuilder<'_> {
+    type Value = usize;
+
+    fn ty(&self, value: usize) -> TensorType {
+        self.types.ty(value)
+    }
+
+    fn op(&mut self, op: OpId, operands: &[usize], attrs: Vec<AttrValue>) -> Result<usize, TypeError> {
+        let value = self.types.op(op, operands, attrs.clone())?;
+        let operands: Vec<&TensorType> = operands.iter().map(|o| &self.types.types[*o]).collect();
+        let call = Call { operands: &operands, attrs: &attrs };
+        self.pointwise &= self.types.registry.op(op).is_elementwise(call, &self.types.types[value]);
+        Ok(value)
+    }
+
+    fn splat(&mut self, value: f64, ty: TensorType) -> Result<usize, TypeError> {
+        self.types.splat(value, ty)
+    }
+
+    fn accepts(&self, op: OpId, operands: &[&TensorType], attrs: &[AttrValue]) -> bool {
+        self.types.accepts(op, operands, attrs)
+    }
+}
+
 /// Adds nodes to a graph, all of one origin.
 pub struct GraphBuilder<'a> {
     pub registry: &'a Registry,

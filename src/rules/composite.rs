@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::builders::{ArrayBuilder, TypeBuilder};
+use super::builders::{ArrayBuilder, PointwiseBuilder, TypeBuilder};
 use super::rule::Def;
 use super::term::expand;
 use crate::ir::operator::{Call, Eval, Operator, Signature};
@@ -85,6 +85,14 @@ impl Operator for Composite {
 
     fn kernel(&self, _call: Call<'_>, _result: &TensorType) -> Kernel {
         Kernel::Composite
+    }
+
+    /// If its definition is, for these operands and attributes.
+    fn is_elementwise(&self, call: Call<'_>, _result: &TensorType) -> bool {
+        let Ok((def, registry)) = self.body() else { return false };
+        let mut builder = PointwiseBuilder::new(&registry);
+        let operands: Vec<usize> = call.operands.iter().map(|t| builder.types.given((*t).clone())).collect();
+        expand(def, &operands, call.attrs, &mut builder).is_ok() && builder.pointwise
     }
 
     /// All combinations of a small family of types that the body accepts, with the default attributes.

@@ -369,7 +369,7 @@ impl Nest {
                 }
                 Inst::Binary(f, ..) => {
                     work.0 += 1;
-                    work.1 += usize::from(*f == BinaryFn::Div);
+                    work.1 += usize::from(f.is_transcendental() || *f == BinaryFn::Div);
                 }
                 Inst::Compare(..) | Inst::Select(..) | Inst::Cast(..) => work.0 += 1,
                 Inst::Gather(..) => {

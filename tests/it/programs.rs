@@ -8,7 +8,7 @@ use crate::support::{Floats, directory, kina, npy_f32, npy_f64, npy_i64, read_re
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples");
 
 /// Every level and engine of this build, as command-line options.
-fn ways() -> Vec<&'static str> {
+pub fn ways() -> Vec<&'static str> {
     let mut ways = vec!["-O0 --interpret", "-O1 --interpret", "-O2 --interpret"];
     if cfg!(feature = "codegen") {
         ways.extend(["-O0", "-O1", "-O2"]);
@@ -18,14 +18,14 @@ fn ways() -> Vec<&'static str> {
 
 /// Runs `p.kina` of a directory and gives its results. `--check` must pass if it is among the options.
 #[track_caller]
-fn results(directory: &Path, options: &str) -> BTreeMap<String, Floats> {
+pub fn results(directory: &Path, options: &str) -> BTreeMap<String, Floats> {
     kina(directory, &format!("run p.kina --output results.npz {options}")).ok();
     read_results(&directory.join("results.npz"))
 }
 
 /// NaN where NaN is wanted, the same infinities, otherwise within `tolerance * (1 + |want|)`.
 #[track_caller]
-fn assert_close(what: &str, got: &[f64], want: &[f64], tolerance: f64) {
+pub fn assert_close(what: &str, got: &[f64], want: &[f64], tolerance: f64) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (i, (g, w)) in got.iter().zip(want).enumerate() {
         let same = match w.is_finite() {

@@ -6,6 +6,7 @@ mod indexing;
 mod logic;
 mod matmul;
 mod movement;
+mod power;
 mod premises;
 mod reduce;
 mod softmax;
@@ -33,6 +34,7 @@ pub fn all() -> Vec<Arc<dyn Operator>> {
         reduce::all(),
         movement::all(),
         matmul::all(),
+        power::all(),
         softmax::all(),
         indexing::all(),
         constant::all(),
