@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::value::{Closure, Literal, Scope, TupleValue, Value};
-use super::{Composites, MAX_NODES, MAX_STEPS};
+use super::{Composites, MAX_FAULTS, MAX_NODES, MAX_STEPS};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use crate::ir::{DType, Graph, Node, NodeId, NodeKind, Origin, Placement, Registry, Shape, TensorType, TypeErrorKind};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, Let, Pattern, TypeExpr, UnaryOp};
@@ -32,8 +32,6 @@ pub(super) struct Checker<'a> {
     /// A `tensor<..>` of the text is one input however often it is evaluated.
     inputs: HashMap<Span, NodeId>,
     input_names: HashMap<Arc<str>, Span>,
-    /// `(indices, size)` of the checks of the graph.
-    checks: HashSet<(NodeId, u64)>,
     /// Checking a function that is never called: nothing of it belongs to the program.
     pub aside: bool,
     depth: usize,
@@ -58,7 +56,6 @@ impl<'a> Checker<'a> {
             called: HashSet::new(),
             inputs: HashMap::new(),
             input_names: HashMap::new(),
-            checks: HashSet::new(),
             aside: false,
             depth: 0,
             steps: 0,
@@ -73,20 +70,31 @@ impl<'a> Checker<'a> {
     /// Reports once, and gives the value to go on with.
     pub fn report(&mut self, diagnostic: Diagnostic) -> Value {
         let key = (diagnostic.code, diagnostic.primary.as_ref().map(|l| l.span), diagnostic.message.clone());
-        if self.reported.insert(key) {
+        if !self.stopped && self.reported.insert(key) {
+            let last = diagnostic.primary.as_ref().map(|label| label.span);
             self.found.push(diagnostic);
+            if self.reported.len() == MAX_FAULTS {
+                self.stopped = true;
+                let limit = Diagnostic::error("E0213", format!("{MAX_FAULTS} faults: the rest is not checked"));
+                let limit = limit.help("mend these first");
+                self.found.push(match last {
+                    Some(span) => limit.at(span, "the last one shown"),
+                    None => limit,
+                });
+            }
         }
         Value::Poison
     }
 
     fn stop(&mut self, span: Span, what: String) -> Value {
-        self.stopped = true;
-        self.report(
+        let value = self.report(
             Diagnostic::error("E0213", what)
                 .at(span, "reached here")
                 .note("functions are inlined: each call adds its whole body")
                 .help("split the program"),
-        )
+        );
+        self.stopped = true;
+        value
     }
 
     /// Counts work; `false` if there was too much of it.
@@ -360,10 +368,8 @@ impl<'a> Checker<'a> {
     /// Records the bounds checks of the nodes from `first` on, each distinct one once.
     pub fn add_checks(&mut self, first: usize) {
         for i in first..self.graph.len() {
-            if let Some(check) = self.graph.check_of(self.registry, NodeId(i as u32))
-                && self.checks.insert((check.indices, check.size))
-            {
-                self.graph.checks.push(check);
+            if let Some(check) = self.graph.check_of(self.registry, NodeId(i as u32)) {
+                self.graph.checks.add(check);
             }
         }
     }

@@ -10,6 +10,7 @@ mod source;
 
 pub use json::{JSON_VERSION, to_json};
 pub use render::{Style, render};
+use smallvec::{SmallVec, smallvec};
 pub use source::{FileId, Position, SourceFile, SourceMap, Span};
 
 /// How bad it is. Only [`Severity::Error`] refuses the input.
@@ -158,24 +159,31 @@ impl From<Diagnostic> for Diagnostics {
 /// The candidate nearest to `wrong` by edit distance, if it is near enough to be a slip of the pen.
 /// Ties go to the alphabetically first.
 pub fn closest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (wrong.chars().count() / 3).max(1);
+    let wrong: Vec<char> = wrong.chars().collect();
+    let limit = (wrong.len() / 3).max(1);
     candidates
         .into_iter()
-        .filter(|c| *c != wrong)
-        .map(|c| (edit_distance(wrong, c), c))
-        .filter(|(d, _)| *d <= limit)
+        .filter_map(|c| Some((edit_distance(&wrong, c, limit)?, c)))
+        .filter(|(distance, _)| *distance > 0)
         .min()
         .map(|(_, c)| c)
 }
 
-/// Levenshtein distance with transpositions of neighbours counted as one edit.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().collect();
-    let b: Vec<char> = b.chars().collect();
-    let mut before_last: Vec<usize> = vec![0; b.len() + 1];
-    let mut last: Vec<usize> = (0..=b.len()).collect();
+/// Levenshtein distance with transpositions of neighbours counted as one edit, if it is at most `limit`. Gives up
+/// as soon as it cannot be: a program may have 100,000 names to compare with.
+fn edit_distance(a: &[char], b: &str, limit: usize) -> Option<usize> {
+    // A character has up to four bytes.
+    if b.len() > 4 * (a.len() + limit) {
+        return None;
+    }
+    let b: SmallVec<[char; 32]> = b.chars().collect();
+    if a.len().abs_diff(b.len()) > limit {
+        return None;
+    }
+    let mut before_last: SmallVec<[usize; 32]> = smallvec![0; b.len() + 1];
+    let mut last: SmallVec<[usize; 32]> = (0..=b.len()).collect();
     for i in 0..a.len() {
-        let mut row = vec![i + 1; b.len() + 1];
+        let mut row: SmallVec<[usize; 32]> = smallvec![i + 1; b.len() + 1];
         for j in 0..b.len() {
             let substituted = last[j] + usize::from(a[i] != b[j]);
             row[j + 1] = substituted.min(last[j + 1] + 1).min(row[j] + 1);
@@ -184,8 +192,12 @@ fn edit_distance(a: &str, b: &str) -> usize {
             }
         }
         before_last = std::mem::replace(&mut last, row);
+        // A transposition reaches over one row.
+        if last.iter().chain(&before_last).all(|distance| *distance > limit) {
+            return None;
+        }
     }
-    last[b.len()]
+    Some(last[b.len()]).filter(|distance| *distance <= limit)
 }
 
 #[cfg(test)]
@@ -202,6 +214,9 @@ mod tests {
         assert_eq!(closest("log_sofmax", ops), Some("log_softmax"));
         assert_eq!(closest("smu", ops), Some("sum"));
         assert_eq!(closest("cholesky", ops), None);
+        assert_eq!(closest("ab", ["ba", "abcd", "ab"]), Some("ba"));
+        assert_eq!(closest("größe", ["grosse", "größer"]), Some("größer"));
+        assert_eq!(closest("", ["x", "xy"]), Some("x"));
     }
 
     /// Every code that stands in the source as a string is in `docs/diagnostics.md`, and the other way round.

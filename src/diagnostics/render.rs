@@ -2,7 +2,7 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
+use super::{Diagnostic, Diagnostics, Label, Severity, SourceMap, Span};
 
 /// Colour or none. Colour is for terminals only (DESIGN §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,21 +35,15 @@ fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
     };
     let title = level.primary_title(&diagnostic.message).id(diagnostic.code);
     let mut group = Group::with_title(title);
-    // One snippet per file, the primary's first.
-    let mut files: Vec<Span> = Vec::new();
-    for label in diagnostic.primary.iter().chain(&diagnostic.secondary) {
-        if !files.iter().any(|s| s.file == label.span.file) {
-            files.push(label.span);
-        }
-    }
-    for span in files {
-        let file = sources.file(span.file);
-        let mut snippet = Snippet::source(&*file.text).path(&*file.name);
-        if let Some(label) = diagnostic.primary.as_ref().filter(|l| l.span.file == span.file) {
-            snippet = snippet.annotation(AnnotationKind::Primary.span(range(label.span)).label(&label.text));
-        }
-        for label in diagnostic.secondary.iter().filter(|l| l.span.file == span.file) {
-            snippet = snippet.annotation(AnnotationKind::Context.span(range(label.span)).label(&label.text));
+    for part in parts(diagnostic, sources) {
+        let lines = sources.lines(part.span);
+        let mut snippet = Snippet::source(newlines(lines.text))
+            .path(&*sources.file(part.span.file).name)
+            .line_start(lines.number)
+            .fold(true);
+        for (kind, label) in part.labels {
+            let range = label.span.start as usize - lines.start..label.span.end as usize - lines.start;
+            snippet = snippet.annotation(kind.span(range).label(&label.text));
         }
         group = group.element(snippet);
     }
@@ -62,6 +56,38 @@ fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
     renderer.render(&[group]).to_string()
 }
 
-fn range(span: Span) -> std::ops::Range<usize> {
-    span.start as usize..span.end as usize
+/// The text with lone carriage returns as newlines, which end lines for the renderer too. Offsets stay what they are.
+fn newlines(text: &str) -> String {
+    let mut following = text.chars().skip(1);
+    text.chars().map(|c| if following.next() != Some('\n') && c == '\r' { '\n' } else { c }).collect()
+}
+
+/// Labels that are shown in one piece of text.
+struct Part<'a> {
+    /// Covers the labels.
+    span: Span,
+    labels: Vec<(AnnotationKind, &'a Label)>,
+}
+
+/// The primary label with its neighbours, then the others: one piece of text per file where the labels lie close
+/// together. What is shown must not take time in proportion to the file.
+fn parts<'a>(diagnostic: &'a Diagnostic, sources: &SourceMap) -> Vec<Part<'a>> {
+    /// Lines between the first and the last label of one piece.
+    const NEAR: usize = 200;
+    let primary = diagnostic.primary.iter().map(|l| (AnnotationKind::Primary, l));
+    let secondary = diagnostic.secondary.iter().map(|l| (AnnotationKind::Context, l));
+    let mut parts: Vec<Part<'a>> = Vec::new();
+    for (kind, label) in primary.chain(secondary) {
+        let near = |part: &&mut Part<'a>| {
+            part.span.file == label.span.file && sources.lines(part.span.to(label.span)).count <= NEAR
+        };
+        match parts.iter_mut().find(near) {
+            Some(part) => {
+                part.span = part.span.to(label.span);
+                part.labels.push((kind, label));
+            }
+            None => parts.push(Part { span: label.span, labels: vec![(kind, label)] }),
+        }
+    }
+    parts
 }

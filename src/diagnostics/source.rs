@@ -38,6 +38,17 @@ pub struct SourceFile {
     line_starts: Vec<u32>,
 }
 
+/// Whole lines of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines<'a> {
+    /// Of the first line, from 1.
+    pub number: usize,
+    pub count: usize,
+    /// Offset of `text` in the file.
+    pub start: usize,
+    pub text: &'a str,
+}
+
 /// All texts of one compilation. Files are only ever added.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
@@ -89,6 +100,16 @@ impl SourceMap {
         let start = file.line_starts[line] as usize;
         let column = file.text[start..span.start as usize].chars().count();
         Position { line: line as u32 + 1, column: column as u32 + 1 }
+    }
+
+    /// The lines that a span touches, as a text of its own.
+    pub fn lines(&self, span: Span) -> Lines<'_> {
+        let file = self.file(span.file);
+        let first = file.line_starts.partition_point(|s| *s <= span.start) - 1;
+        let next = file.line_starts.partition_point(|s| *s <= span.end.max(span.start + 1) - 1);
+        let start = file.line_starts[first] as usize;
+        let end = file.line_starts.get(next).map_or(file.text.len(), |s| *s as usize);
+        Lines { number: first + 1, count: next - first, start, text: &file.text[start..end] }
     }
 
     /// `name:line`, the form in which provenance is shown.

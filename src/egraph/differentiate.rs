@@ -86,10 +86,10 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
     // Checks of the program first, in its order; those of the backward graph were added as they arose.
     let backward = std::mem::take(&mut tape.checks);
     for check in &graph.checks {
-        tape.add_check(crate::ir::Check { indices: map.of(check.indices), ..check.clone() });
+        tape.checks.add(crate::ir::Check { indices: map.of(check.indices), ..check.clone() });
     }
     for check in backward {
-        tape.add_check(check);
+        tape.checks.add(check);
     }
     for output in tape.outputs.clone() {
         if let Some(name) = output.name.strip_prefix("g_").map(|_| output.name.clone()) {
@@ -211,12 +211,13 @@ impl Walk<'_> {
     fn backward(&mut self, primal: NodeId, seed: NodeId, params: &[NodeId], span: Span) -> Vec<Option<NodeId>> {
         let last = primal.index();
         // Active: the value depends on a parameter. Only active operands need a rule.
-        let mut active = vec![false; last + 1];
+        let mut is_param = vec![false; last + 1];
         for param in params {
             if param.index() <= last {
-                active[param.index()] = true;
+                is_param[param.index()] = true;
             }
         }
+        let mut active = is_param.clone();
         for (id, node) in self.tape.graph.iter().take(last + 1) {
             let depends = node.operands().any(|o| active[o.index()]);
             active[id.index()] |= depends && node.ty.dtype.is_float();
@@ -233,7 +234,7 @@ impl Walk<'_> {
             let contributions = std::mem::take(&mut incoming[index]);
             let Some(cotangent) = self.accumulate(id, &contributions, span) else { continue };
             total[index] = Some(cotangent);
-            if params.contains(&id) {
+            if is_param[index] {
                 continue;
             }
             match self.tape.graph.node(id).kind.clone() {

@@ -48,11 +48,11 @@ pub fn resolve(tape: &Graph, rules: &RuleSet) -> Result<Graph, TypeError> {
     let inner_checks = std::mem::take(&mut graph.checks);
     for check in &tape.checks {
         if let Some(indices) = map[check.indices.index()] {
-            graph.add_check(Check { indices, ..check.clone() });
+            graph.checks.add(Check { indices, ..check.clone() });
         }
     }
     for check in inner_checks {
-        graph.add_check(check);
+        graph.checks.add(check);
     }
     for output in &tape.outputs {
         if let Some(node) = map[output.node.index()] {

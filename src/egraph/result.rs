@@ -78,7 +78,7 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
     }
     for check in &tape.checks {
         let indices = *map.get(&class_of(check.indices))?;
-        graph.add_check(Check { indices, ..check.clone() });
+        graph.checks.add(Check { indices, ..check.clone() });
     }
     for output in &tape.outputs {
         graph.outputs.push(Output { name: output.name.clone(), node: *map.get(&class_of(output.node))? });

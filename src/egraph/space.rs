@@ -12,11 +12,8 @@ use crate::rules::term::Builder;
 /// An e-graph that remembers who added each e-node first.
 pub struct Space {
     pub egraph: KinaEGraph,
-    /// In order of creation, each e-node with the index of its origin. E-nodes are as they were when added; their
-    /// children may have been merged since.
-    log: Vec<(ENode, u32)>,
     origins: Vec<Origin>,
-    /// For each class at its creation (class ids are dense), the log entry that made it.
+    /// The origin of each e-node, in order of creation, which is the order of their ids.
     made: Vec<u32>,
 }
 
@@ -26,12 +23,7 @@ pub struct OriginId(u32);
 
 impl Space {
     pub fn new(registry: Arc<Registry>) -> Self {
-        Self {
-            egraph: KinaEGraph::new(TypeAnalysis::new(registry)),
-            log: Vec::new(),
-            origins: Vec::new(),
-            made: Vec::new(),
-        }
+        Self { egraph: KinaEGraph::new(TypeAnalysis::new(registry)), origins: Vec::new(), made: Vec::new() }
     }
 
     pub fn registry(&self) -> &Arc<Registry> {
@@ -50,13 +42,13 @@ impl Space {
 
     /// The origin of the e-node that a class was created for.
     pub fn class_origin(&self, id: Id) -> Option<&Origin> {
-        let entry = *self.made.get(usize::from(id))?;
-        self.log.get(entry as usize).map(|(_, o)| &self.origins[*o as usize])
+        self.made.get(usize::from(id)).map(|origin| &self.origins[*origin as usize])
     }
 
-    /// All e-nodes in order of creation, with their origins.
+    /// All e-nodes in order of creation, with their origins. They are as they were when added; their children may have
+    /// been merged since.
     pub fn log(&self) -> impl Iterator<Item = (&ENode, &Origin)> {
-        self.log.iter().map(|(n, o)| (n, &self.origins[*o as usize]))
+        self.egraph.nodes().iter().zip(&self.made).map(|(node, origin)| (node, &self.origins[*origin as usize]))
     }
 
     /// The type of a tensor class.
@@ -66,16 +58,11 @@ impl Space {
 
     /// Adds an e-node whose type is already known, if it is not there.
     pub fn add(&mut self, node: ENode, ty: Option<Arc<TensorType>>, origin: OriginId) -> Id {
-        if let Some(id) = self.egraph.lookup(&mut node.clone()) {
-            return id;
-        }
         self.egraph.analysis.pending = ty;
-        let id = self.egraph.add(node.clone());
+        let id = self.egraph.add(node);
         self.egraph.analysis.pending = None;
-        while self.made.len() <= usize::from(id) {
-            self.made.push(self.log.len() as u32);
-        }
-        self.log.push((node, origin.0));
+        // An id more, if it was not there.
+        self.made.resize(self.egraph.nodes().len(), origin.0);
         id
     }
 

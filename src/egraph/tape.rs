@@ -1,18 +1,16 @@
 //! The differentiation tape: a typed graph whose nodes are mirrored in the e-graph.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use egg::Id;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
 
 use super::language::ENode;
 use super::space::{OriginId, Space};
 use crate::ir::{AttrValue, Graph, Node, NodeId, NodeKind, OpId, Origin, Registry, TensorType, TypeError};
 use crate::rules::term::Builder;
-
-/// A call on the tape.
-type CallKey = (OpId, Vec<NodeId>, Vec<AttrValue>);
 
 /// The forward graph, then everything that differentiation added, in order.
 ///
@@ -22,12 +20,13 @@ pub struct Tape {
     pub graph: Graph,
     /// The e-class of each node.
     pub classes: Vec<Id>,
-    made: HashMap<CallKey, NodeId, FxBuildHasher>,
+    /// Calls by a hash of operator, operands and attributes; the calls themselves stand in the graph.
+    made: FxHashMap<u64, SmallVec<[NodeId; 1]>>,
 }
 
 impl Tape {
     pub fn new() -> Self {
-        Self { graph: Graph::new(), classes: Vec::new(), made: HashMap::default() }
+        Self { graph: Graph::new(), classes: Vec::new(), made: FxHashMap::default() }
     }
 
     pub fn class(&self, id: NodeId) -> Id {
@@ -62,7 +61,9 @@ impl Tape {
             NodeKind::Op { op, operands, attrs } => {
                 let classes: Vec<Id> = operands.iter().map(|o| self.class(*o)).collect();
                 let class = space.op(*op, &classes, attrs, origin)?;
-                self.made.entry((*op, operands.clone(), attrs.clone())).or_insert(NodeId(self.graph.len() as u32));
+                if self.find(*op, operands, attrs).is_none() {
+                    self.remember(NodeId(self.graph.len() as u32), *op, operands, attrs);
+                }
                 class
             }
             NodeKind::Param { argument, .. } => self.class(*argument),
@@ -71,11 +72,28 @@ impl Tape {
         Ok(self.push(node, class))
     }
 
+    /// The node of a call, if it is there.
+    fn find(&self, op: OpId, operands: &[NodeId], attrs: &[AttrValue]) -> Option<NodeId> {
+        let same = |id: &&NodeId| match &self.graph.node(**id).kind {
+            NodeKind::Op { op: o, operands: x, attrs: a } => *o == op && x == operands && a == attrs,
+            _ => false,
+        };
+        self.made.get(&hash(op, operands, attrs))?.iter().find(same).copied()
+    }
+
+    fn remember(&mut self, id: NodeId, op: OpId, operands: &[NodeId], attrs: &[AttrValue]) {
+        self.made.entry(hash(op, operands, attrs)).or_default().push(id);
+    }
+
     fn push(&mut self, node: Node, class: Id) -> NodeId {
         let id = self.graph.push(node);
         self.classes.push(class);
         id
     }
+}
+
+fn hash(op: OpId, operands: &[NodeId], attrs: &[AttrValue]) -> u64 {
+    FxBuildHasher.hash_one((op, operands, attrs))
 }
 
 /// Builds conclusions onto the tape.
@@ -99,21 +117,21 @@ impl Builder for TapeBuilder<'_> {
     }
 
     fn op(&mut self, op: OpId, operands: &[NodeId], attrs: Vec<AttrValue>) -> Result<NodeId, TypeError> {
-        let key = (op, operands.to_vec(), attrs);
-        if let Some(id) = self.tape.made.get(&key) {
-            return Ok(*id);
+        if let Some(id) = self.tape.find(op, operands, &attrs) {
+            return Ok(id);
         }
         let origin: Origin = self.space.origin_of(self.origin).clone();
         let classes: Vec<Id> = operands.iter().map(|o| self.tape.class(*o)).collect();
-        let class = self.space.op(op, &classes, &key.2, self.origin)?;
+        let class = self.space.op(op, &classes, &attrs, self.origin)?;
         let registry = self.space.registry().clone();
-        let id = self.tape.graph.add(&registry, op, key.1.clone(), key.2.clone(), origin)?;
+        let id = NodeId(self.tape.graph.len() as u32);
+        self.tape.remember(id, op, operands, &attrs);
+        self.tape.graph.add(&registry, op, operands.to_vec(), attrs, origin)?;
         self.tape.classes.push(class);
         // A trap of the backward graph is a trap of the program (unless the same indices are checked already).
         if let Some(check) = self.tape.graph.check_of(&registry, id) {
-            self.tape.graph.add_check(check);
+            self.tape.graph.checks.add(check);
         }
-        self.tape.made.insert(key, id);
         Ok(id)
     }
 

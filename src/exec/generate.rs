@@ -180,7 +180,7 @@ mod tests {
         let param = push(NodeKind::Param { handler: 0, index: 0, argument: used });
         let operator: Arc<str> = "take_along_axis".into();
         for (indices, size) in [(used, 9), (param, 5), (used, 7)] {
-            graph.checks.push(Check { indices, size, operator: operator.clone() });
+            graph.checks.add(Check { indices, size, operator: operator.clone() });
         }
         let bounds = bounds(&graph);
         assert_eq!(bounds.get(&used), Some(&5));

@@ -50,7 +50,7 @@ impl Build {
         let op = self.registry.id(name).unwrap();
         let id = self.graph.add(&self.registry, op, operands.to_vec(), attrs.to_vec(), self.origin.clone()).unwrap();
         if let Some(check) = self.graph.check_of(&self.registry, id) {
-            self.graph.add_check(check);
+            self.graph.checks.add(check);
         }
         id
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::attr::AttrValue;
+use super::checks::{Check, Checks};
 use super::operator::{Call, OpId, Registry, TypeError};
 use super::types::TensorType;
 use crate::diagnostics::Span;
@@ -77,23 +78,6 @@ pub struct Output {
     pub node: NodeId,
 }
 
-/// A bounds check of the program: every element of `indices` lies in `0..size`. It belongs to the program, not to
-/// the operator node it came from, so that no rewrite can lose it (DESIGN §7).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    pub indices: NodeId,
-    pub size: u64,
-    /// The operator that speaks when it fails.
-    pub operator: Arc<str>,
-}
-
-impl Check {
-    /// The trap message of the specification.
-    pub fn message(&self) -> String {
-        format!("{} index out of bounds", self.operator)
-    }
-}
-
 /// `handle f(..) with reverseMode`, not yet differentiated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handler {
@@ -121,8 +105,7 @@ pub struct Graph {
     /// Program inputs in the order of their first evaluation.
     pub inputs: Vec<NodeId>,
     pub outputs: Vec<Output>,
-    /// In program order.
-    pub checks: Vec<Check>,
+    pub checks: Checks,
     /// Innermost first; empty after differentiation.
     pub handlers: Vec<Handler>,
 }
@@ -200,13 +183,6 @@ impl Graph {
         let NodeKind::Op { op, operands, .. } = &self.node(id).kind else { return None };
         let bound = self.with_call(id, |op, call| registry.op(op).bound(call))??;
         Some(Check { indices: operands[bound.operand], size: bound.size, operator: registry.op(*op).name().into() })
-    }
-
-    /// Adds a check unless the same indices are already checked against the same bound.
-    pub fn add_check(&mut self, check: Check) {
-        if !self.checks.iter().any(|c| c.indices == check.indices && c.size == check.size) {
-            self.checks.push(check);
-        }
     }
 
     /// Nodes from which an output or a check can be reached, as a mask by node index.

@@ -4,6 +4,7 @@
 
 pub mod array;
 pub mod attr;
+pub mod checks;
 pub mod graph;
 pub mod kernel;
 pub mod level;
@@ -16,7 +17,8 @@ pub mod types;
 
 pub use array::{Array, Precision, Values};
 pub use attr::{AttrKind, AttrValue, F64Bits};
-pub use graph::{Check, Graph, Handler, HandlerParam, Node, NodeId, NodeKind, Origin, Output, RuleRef};
+pub use checks::{Check, Checks};
+pub use graph::{Graph, Handler, HandlerParam, Node, NodeId, NodeKind, Origin, Output, RuleRef};
 pub use kernel::{Kernel, Loop};
 pub use level::Level;
 pub use operator::{

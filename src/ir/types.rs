@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// Element types of the Kina slice (DESIGN §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,9 +81,9 @@ pub struct ShapeOverflow(pub Vec<u64>);
 pub const MAX_RANK: usize = 64;
 
 /// A static shape. Its dimensions times eight bytes never exceed 2^63 - 1, even with zero dimensions
-/// counted as one, so that strides and byte sizes can be computed without overflow everywhere.
+/// counted as one, so that strides and byte sizes can be computed without overflow everywhere. Clones share the dimensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Shape(Vec<u64>);
+pub struct Shape(Arc<[u64]>);
 
 impl Shape {
     /// Checks the product.
@@ -100,12 +101,12 @@ impl Shape {
         if dims.len() > MAX_RANK {
             return Err(ShapeOverflow(dims));
         }
-        Ok(Shape(dims))
+        Ok(Shape(dims.into()))
     }
 
     /// The shape of a rank-0 tensor.
     pub fn scalar() -> Shape {
-        Shape(Vec::new())
+        Shape(Arc::default())
     }
 
     pub fn rank(&self) -> usize {
@@ -119,17 +120,17 @@ impl Shape {
     /// The shape without dimension `axis`. `axis` must be below the rank.
     #[must_use]
     pub fn without(&self, axis: usize) -> Shape {
-        let mut dims = self.0.clone();
+        let mut dims = self.0.to_vec();
         dims.remove(axis);
-        Shape(dims)
+        Shape(dims.into())
     }
 
     /// The shape with dimension `axis` set to 1. `axis` must be below the rank.
     #[must_use]
     pub fn with_one(&self, axis: usize) -> Shape {
-        let mut dims = self.0.clone();
+        let mut dims = self.0.to_vec();
         dims[axis] = 1;
-        Shape(dims)
+        Shape(dims.into())
     }
 
     /// Row-major strides in elements.

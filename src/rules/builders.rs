@@ -107,7 +107,7 @@ impl Builder for GraphBuilder<'_> {
         let id = self.graph.add(self.registry, op, operands.to_vec(), attrs, origin)?;
         // A trap that a definition brings belongs to the program that calls it.
         if let Some(check) = self.graph.check_of(self.registry, id) {
-            self.graph.add_check(check);
+            self.graph.checks.add(check);
         }
         Ok(id)
     }

@@ -31,7 +31,7 @@ impl Program {
         let id = self.registry.id(op).unwrap();
         let node = self.graph.add(&self.registry, id, operands.to_vec(), attrs.to_vec(), ORIGIN).unwrap();
         if let Some(check) = self.graph.check_of(&self.registry, node) {
-            self.graph.add_check(check);
+            self.graph.checks.add(check);
         }
         node
     }

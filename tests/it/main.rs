@@ -8,5 +8,6 @@ mod masks;
 mod messages;
 mod optimiser;
 mod programs;
+mod scale;
 mod snapshots;
 mod support;

@@ -3,6 +3,7 @@
 
 use crate::programs::{assert_close, results, ways};
 use crate::support::{directory, npy_f32, npy_f64};
+use kina_ad::{CheckOptions, RuleOptions, Session};
 
 /// A function body of `x`, a name for it, points, and the derivative at each.
 struct Case {
@@ -141,4 +142,23 @@ fn masks_pass_through_operators_of_rule_files() {
         let got = results(place.path(), &format!("{way} --rules own.rules --input x=x.npy"));
         assert_close(&format!("own operator, {way}"), &got["g_x"].values, &[0.0, 1.0, 0.0], 1e-12);
     }
+}
+
+/// Each step adds the same number of values, however many masks lie around it.
+#[test]
+fn a_chain_of_masks_takes_work_in_proportion_to_its_length() {
+    let values = |steps: usize| {
+        let ty = "tensor<F32, [2], @host>";
+        let chain: String =
+            (0..steps).map(|i| format!("let v{} = select(v{i} > 0.0, v{i}.log(), v0) in ", i + 1)).collect();
+        let text = format!(
+            "let f = fn(v0: {ty}) -> {ty} {{ {chain} v{steps} }} in let x = {ty} in handle f(x) with reverseMode"
+        );
+        let mut session = Session::new(&RuleOptions::default()).expect("the rules load");
+        let graph = session.check("chain.kina", &text, &CheckOptions::default()).expect("the chain is well-typed");
+        session.differentiate(&graph).expect("it has a gradient").tape.len()
+    };
+    let [first, second, third] = [20, 40, 60].map(values);
+    assert_eq!(second - first, third - second);
+    assert!(second - first < 20 * 20, "{} values for 20 steps", second - first);
 }

@@ -26,7 +26,7 @@ fn single(registry: &Registry, op: OpId, operands: &[TensorType], attrs: &[AttrV
     let node = graph.add(registry, op, inputs, attrs.to_vec(), origin()).unwrap();
     graph.outputs.push(Output { name: "result".into(), node });
     if let Some(check) = graph.check_of(registry, node) {
-        graph.add_check(check);
+        graph.checks.add(check);
     }
     graph
 }

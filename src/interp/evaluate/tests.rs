@@ -37,8 +37,10 @@ fn a_check_of_an_unused_value_traps() {
 #[test]
 fn the_first_check_of_the_program_speaks() {
     let mut b = two_takes();
-    b.graph.checks[0].operator = "first".into();
-    b.graph.checks[1].operator = "second".into();
+    let checks = std::mem::take(&mut b.graph.checks);
+    for (check, operator) in checks.into_iter().zip(["first", "second"]) {
+        b.graph.checks.add(Check { operator: operator.into(), ..check });
+    }
     let message = |i| run(&b.graph, &b.registry, inputs(i), Precision::Double).unwrap_err().to_string();
     assert_eq!(message([7, 0]), "first index out of bounds");
     assert_eq!(message([2, 0]), "second index out of bounds");

@@ -29,7 +29,7 @@ impl Program<'_> {
         let id = self.registry.id(op).unwrap();
         let node = self.graph.add(self.registry, id, operands.to_vec(), attrs.to_vec(), origin()).unwrap();
         if let Some(check) = self.graph.check_of(self.registry, node) {
-            self.graph.add_check(check);
+            self.graph.checks.add(check);
         }
         node
     }
