@@ -3,7 +3,7 @@
 
 use crate::support::{directory, kina};
 
-const OPERATORS: usize = 30_000;
+const OPERATORS: usize = 20_000;
 
 fn function(parameters: &str, result: &str, body: &str) -> String {
     format!("let f = fn({parameters}) -> {result} {{\n{body}\n}} in\n")
