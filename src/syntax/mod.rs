@@ -19,6 +19,8 @@ mod form;
 mod grammar;
 mod print;
 mod program;
+#[cfg(test)]
+mod roundtrip;
 mod rules;
 mod scan;
 mod sexpr;
