@@ -13,7 +13,7 @@ pub enum Remarks<'a> {
     None,
     /// The comments of the text that the program was read from, in their order; each keeps its place among the lines.
     Source(&'a [Comment]),
-    /// One beside each `let` of the outermost chain.
+    /// One beside each `let` of the outermost chain, none where it is empty.
     Lets(&'a [String]),
 }
 
@@ -94,7 +94,7 @@ impl<'a> Writer<'a> {
 
     /// A remark beside what was just written.
     fn beside(&mut self, remark: Option<&String>) {
-        if let Some(remark) = remark {
+        if let Some(remark) = remark.filter(|r| !r.is_empty()) {
             self.out.push_str("  ");
             self.comment(remark);
         }
