@@ -7,7 +7,8 @@ use crate::diagnostics::{Diagnostics, SourceMap, Style, render};
 use crate::egraph::{self, Budget, Differentiated, Optimised};
 use crate::ir::{AttrValue, Graph, Level, NodeId, NodeKind, Origin, Signature, TypeError, TypeErrorKind, Where};
 use crate::rules::{self, RuleOptions, RuleSet};
-use crate::syntax::parse_program;
+use crate::syntax::ast::Program;
+use crate::syntax::{Form, Remarks, comments, parse_program, print_program};
 
 /// Why an input was refused, with the texts to show it against.
 #[derive(Clone, Debug)]
@@ -82,16 +83,37 @@ impl Session {
     /// # Errors
     /// Everything that is wrong with the program.
     pub fn check(&mut self, name: &str, text: &str, options: &CheckOptions) -> Result<Graph, Refusal> {
+        let program = self.parse(name, text)?;
+        self.check_tree(&program, options)
+    }
+
+    /// Parses a program of either form.
+    ///
+    /// # Errors
+    /// Everything that is wrong with its syntax.
+    pub fn parse(&mut self, name: &str, text: &str) -> Result<Program, Refusal> {
         let mut bag = Diagnostics::new();
         let file = self.sources.add(name, text);
         let program = parse_program(&self.sources, file, &mut bag);
-        if bag.has_errors() {
-            return Err(self.refusal(bag));
-        }
-        match check_program(&program, &self.sources, &self.rules.registry, &self.rules, options, &mut bag) {
+        if bag.has_errors() { Err(self.refusal(bag)) } else { Ok(program) }
+    }
+
+    /// Checks a program that [`parse`](Session::parse) gave.
+    ///
+    /// # Errors
+    /// Everything that is wrong with its names and types.
+    pub fn check_tree(&self, program: &Program, options: &CheckOptions) -> Result<Graph, Refusal> {
+        let mut bag = Diagnostics::new();
+        match check_program(program, &self.sources, &self.rules.registry, &self.rules, options, &mut bag) {
             Some(graph) if !bag.has_errors() => Ok(graph),
             _ => Err(self.refusal(bag)),
         }
+    }
+
+    /// A program that [`parse`](Session::parse) gave, written in a form, with the comments of its text.
+    pub fn print(&self, program: &Program, form: Form) -> String {
+        let comments = comments(&self.sources.file(program.body.span.file).text);
+        print_program(program, form, Remarks::Source(&comments))
     }
 
     /// Differentiates the handlers of a program.

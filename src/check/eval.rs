@@ -340,18 +340,15 @@ impl<'a> Checker<'a> {
                     .help(format!("the dtypes are {}", names.join(", "))),
             );
         }
-        let placement = match &*ty.placement.name {
-            "host" => Some(Placement::Host),
-            "device" => Some(Placement::Device),
-            other => {
-                self.report(
-                    Diagnostic::error("E0203", format!("unknown placement `@{other}`"))
-                        .at(ty.placement.span, "not a placement")
-                        .help("the placements are `@host` and `@device`"),
-                );
-                None
-            }
-        };
+        let placement = Placement::from_name(&ty.placement.name);
+        if placement.is_none() {
+            self.report(
+                Diagnostic::error("E0203", format!("unknown placement `@{}`", ty.placement.name))
+                    .at(ty.placement.span, "not a placement")
+                    .did_you_mean(&ty.placement.name, Placement::ALL.map(Placement::name))
+                    .help("the placements are `@host` and `@device`"),
+            );
+        }
         let dims: Option<Vec<u64>> = ty.dims.iter().map(|(d, _)| *d).collect();
         let shape = dims.and_then(|dims| Shape::new(dims).ok());
         if shape.is_none() {

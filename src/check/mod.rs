@@ -1,4 +1,4 @@
-//! From syntax trees to the typed graph.
+//! From syntax trees to the typed graph, and from a graph back to a program's text.
 //!
 //! The checker evaluates the program symbolically: functions are inlined where they are called, names become nodes,
 //! literals take the type of the tensor they meet, attributes are normalised (axes become non-negative and sorted), and
@@ -17,10 +17,13 @@ mod function;
 mod handler;
 mod literal;
 mod result;
+mod source;
 mod value;
 
 #[cfg(test)]
 mod tests;
+
+pub use source::graph_text;
 
 use crate::diagnostics::{Diagnostics, SourceMap};
 use crate::ir::{AttrValue, Graph, NodeId, Origin, Registry, Signature, TypeError};

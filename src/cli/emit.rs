@@ -7,9 +7,11 @@ use serde_json::json;
 
 use super::output::{say_warnings, write_data};
 use super::{Failure, ProgramArgs};
+use crate::check::graph_text;
 use crate::diagnostics::Diagnostic;
 use crate::ir::print::{PrintOptions, Printer};
 use crate::schedule::schedule;
+use crate::syntax::Form;
 
 /// Print one stage of the compilation.
 #[derive(Debug, Args)]
@@ -23,7 +25,8 @@ pub struct EmitArgs {
     /// Write to a file instead of stdout; it appears whole or not at all.
     #[arg(short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Text, or for the graph and the schedule DOT.
+    /// Text, or for the program, the graph and the schedule DOT, or for the program and the graph one of the forms in
+    /// which programs are written.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Say behind each MLIR operation which program or rule line it came from.
@@ -57,20 +60,44 @@ enum Stage {
 enum Format {
     Text,
     Dot,
+    /// Kina text, comments kept.
+    Kina,
+    /// An S-expression, comments kept.
+    Sexpr,
+}
+
+impl Format {
+    /// The written form that it is.
+    fn form(self) -> Option<Form> {
+        match self {
+            Format::Text | Format::Dot => None,
+            Format::Kina => Some(Form::Kina),
+            Format::Sexpr => Some(Form::Sexpr),
+        }
+    }
 }
 
 pub fn emit(args: &EmitArgs) -> Result<(), Failure> {
-    if args.format == Format::Dot && !matches!(args.stage, Stage::Program | Stage::Graph | Stage::Schedule) {
-        return Err(Diagnostic::error("E0603", "only the program, the graph and the schedule have a DOT form")
-            .help("leave `--format dot` out")
+    let stages: &[Stage] = match args.format {
+        Format::Text => Stage::value_variants(),
+        Format::Dot => &[Stage::Program, Stage::Graph, Stage::Schedule],
+        Format::Kina | Format::Sexpr => &[Stage::Program, Stage::Graph],
+    };
+    if !stages.contains(&args.stage) {
+        let names: Vec<String> =
+            stages.iter().filter_map(|s| s.to_possible_value()).map(|v| format!("`{}`", v.get_name())).collect();
+        return Err(Diagnostic::error("E0603", "this stage has no such format")
+            .help(format!("leave `--format` out; the stages with this format are {}", names.join(", ")))
             .into());
     }
-    let (session, graph) = args.program.load()?;
+    let (session, tree, graph) = args.program.load_with_tree()?;
     say_warnings(&session);
     let registry = &session.rules.registry;
     if args.stage == Stage::Program {
-        let printer = Printer::new(&graph, registry, &session.sources);
-        let text = printed(args, &printer, PrintOptions { origins: false });
+        let text = match args.format.form().filter(|_| !args.program.rules.json) {
+            Some(form) => session.print(&tree, form),
+            None => printed(args, &Printer::new(&graph, registry, &session.sources), PrintOptions { origins: false }),
+        };
         return write_data(text.as_bytes(), args.output.as_deref());
     }
     let mut program = session.differentiate(&graph)?;
@@ -83,8 +110,8 @@ pub fn emit(args: &EmitArgs) -> Result<(), Failure> {
             let schedule = schedule(graph, registry, args.program.level())
                 .map_err(|e| Failure::from(Diagnostic::error("E0604", e.to_string())))?;
             match args.format {
-                Format::Text => schedule.to_text(printer.names()),
                 Format::Dot => schedule.to_dot(printer.names()),
+                _ => schedule.to_text(printer.names()),
             }
         }
         Stage::Linalg | Stage::Llvm | Stage::LlvmIr => mlir(args, &session, graph)?,
@@ -101,6 +128,8 @@ fn printed(args: &EmitArgs, printer: &Printer<'_>, options: PrintOptions) -> Str
         (true, _) => format!("{:#}\n", json!(printer.json())),
         (false, Format::Text) => printer.text(options),
         (false, Format::Dot) => printer.dot(),
+        (false, Format::Kina) => graph_text(printer, Form::Kina, options),
+        (false, Format::Sexpr) => graph_text(printer, Form::Sexpr, options),
     }
 }
 

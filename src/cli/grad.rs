@@ -5,8 +5,10 @@ use serde_json::json;
 
 use super::output::{say_warnings, write_data};
 use super::{Failure, ProgramArgs};
+use crate::check::graph_text;
 use crate::egraph::cost;
 use crate::ir::print::{PrintOptions, Printer};
+use crate::syntax::Form;
 
 /// Print the graph that a program's gradient is computed by.
 #[derive(Debug, Args)]
@@ -26,6 +28,10 @@ enum Format {
     Text,
     Json,
     Dot,
+    /// A Kina program: one `let` for each value.
+    Kina,
+    /// The same program as an S-expression.
+    Sexpr,
 }
 
 pub fn grad(args: &GradArgs) -> Result<(), Failure> {
@@ -48,6 +54,8 @@ pub fn grad(args: &GradArgs) -> Result<(), Failure> {
             format!("{value:#}\n")
         }
         Format::Dot => printer.dot(),
+        Format::Kina => graph_text(&printer, Form::Kina, PrintOptions { origins: true }),
+        Format::Sexpr => graph_text(&printer, Form::Sexpr, PrintOptions { origins: true }),
     };
     if args.explain_cost && format == Format::Text {
         out.push_str("cost model\n");

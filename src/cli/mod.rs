@@ -17,6 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::ir::{Graph, Level};
 use crate::rules::{Profile, RuleOptions};
+use crate::syntax::ast::Program;
 use crate::{CheckOptions, Refusal, Session};
 
 pub use output::Failure;
@@ -88,7 +89,7 @@ impl RuleArgs {
 /// A program and how to compile it.
 #[derive(Debug, Args)]
 struct ProgramArgs {
-    /// The program.
+    /// The program, as Kina text or as an S-expression.
     #[arg(value_name = "FILE.kina")]
     file: PathBuf,
     /// 0: no rewrites, the literal lowering; 1: rewrites that are equal on every float; 2: all.
@@ -118,6 +119,12 @@ impl ProgramArgs {
 
     /// Loads the rules and checks the program.
     fn load(&self) -> Result<(Session, Graph), Failure> {
+        let (session, _, graph) = self.load_with_tree()?;
+        Ok((session, graph))
+    }
+
+    /// The same, with the program's syntax tree.
+    fn load_with_tree(&self) -> Result<(Session, Program, Graph), Failure> {
         let mut session = self.rules.session()?;
         let name = self.file.display().to_string();
         let text = std::fs::read(&self.file).map_err(|error| unreadable(&name, &error.to_string()))?;
@@ -130,8 +137,9 @@ impl ProgramArgs {
             )
         })?;
         let options = CheckOptions { cotangent_input: self.cotangent == CotangentArg::Input };
-        let graph = session.check(&name, &text, &options)?;
-        Ok((session, graph))
+        let program = session.parse(&name, &text)?;
+        let graph = session.check_tree(&program, &options)?;
+        Ok((session, program, graph))
     }
 }
 

@@ -63,12 +63,24 @@ pub enum Placement {
     Device,
 }
 
+impl Placement {
+    pub const ALL: [Placement; 2] = [Placement::Host, Placement::Device];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Placement::Host => "host",
+            Placement::Device => "device",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Placement> {
+        Placement::ALL.into_iter().find(|p| p.name() == name)
+    }
+}
+
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Placement::Host => "@host",
-            Placement::Device => "@device",
-        })
+        write!(f, "@{}", self.name())
     }
 }
 

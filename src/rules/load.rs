@@ -14,7 +14,7 @@ use super::typecheck;
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use crate::ir::{OpId, Operator, Registry};
 use crate::syntax::ast::{DefItem, Expr, ExprKind, Item, Line, RewriteItem, VjpItem};
-use crate::syntax::parse_rules;
+use crate::syntax::{PROGRAM_HEAD, parse_rules};
 
 /// Which embedded files are loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -264,6 +264,12 @@ fn unique_defs<'i>(items: &'i [Item], builtin: &Registry, bag: &mut Diagnostics)
         if builtin.id(name).is_some() {
             bag.push(
                 Diagnostic::error("E0406", format!("`{name}` is an operator already"))
+                    .at(def.name.span, "this name is taken")
+                    .help("choose another name for the composite"),
+            );
+        } else if name == PROGRAM_HEAD {
+            bag.push(
+                Diagnostic::error("E0406", format!("`{name}` begins programs that are S-expressions"))
                     .at(def.name.span, "this name is taken")
                     .help("choose another name for the composite"),
             );

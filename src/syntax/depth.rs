@@ -1,15 +1,20 @@
 //! What is refused before pest sees a text, and the stack on which the rest may recurse.
 
+use super::form::Form;
 use super::scan::{Kind, Token};
 use crate::diagnostics::{Diagnostic, FileId, SourceMap};
 
-/// How deep brackets, `let`s inside the value of a `let` and `if`s may nest.
-pub const MAX_NESTING: usize = 256;
+/// How deep brackets, `let`s inside the value of a `let` and `if`s may nest in Kina text and in rule files. Somewhat
+/// more than [`super::MAX_HEIGHT`], so that every program that was read, in whatever form, can be written in Kina.
+pub const MAX_NESTING: usize = 1024;
+
+/// How deep the brackets of an S-expression may nest: a level of the tree takes three at most, in the value of a `let`.
+pub const MAX_BRACKETS: usize = 3 * MAX_NESTING;
 
 /// Largest text in bytes.
 pub const MAX_TEXT: usize = 64 << 20;
 
-/// Enough for [`MAX_NESTING`] levels of an unoptimised pest parser and for [`super::MAX_HEIGHT`] levels of any walk
+/// Enough for [`MAX_NESTING`] levels of an unoptimised pest parser, for [`MAX_BRACKETS`] of its simplest rules and for [`super::MAX_HEIGHT`] levels of any walk
 /// over trees, several times over. The memory is only reserved; what is not used costs nothing.
 const STACK: usize = 512 << 20;
 
@@ -32,7 +37,7 @@ pub fn on_big_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
 }
 
 /// Refuses a text that is too large, too deep, or contains the character that recovery uses as a marker.
-pub(super) fn refuse(sources: &SourceMap, file: FileId, tokens: &[Token]) -> Option<Diagnostic> {
+pub(super) fn refuse(sources: &SourceMap, file: FileId, form: Form, tokens: &[Token]) -> Option<Diagnostic> {
     let text = &*sources.file(file).text;
     if text.len() > MAX_TEXT {
         return Some(
@@ -50,9 +55,12 @@ pub(super) fn refuse(sources: &SourceMap, file: FileId, tokens: &[Token]) -> Opt
             );
         }
     }
-    let deep = too_deep(text, tokens)?;
+    let (deep, limit) = match form {
+        Form::Kina => (too_deep(text, tokens)?, MAX_NESTING),
+        Form::Sexpr => (too_many_brackets(tokens)?, MAX_BRACKETS),
+    };
     Some(
-        Diagnostic::error("E0102", format!("nested more than {MAX_NESTING} levels deep"))
+        Diagnostic::error("E0102", format!("nested more than {limit} levels deep"))
             .at(sources.span(file, deep.start, deep.end), "the limit is reached here")
             .help("bind inner parts with `let` (in rules: with `name = expression` lines)"),
     )
@@ -104,13 +112,29 @@ fn too_deep(text: &str, tokens: &[Token]) -> Option<Token> {
     None
 }
 
+/// The bracket that is nested deeper than [`MAX_BRACKETS`].
+fn too_many_brackets(tokens: &[Token]) -> Option<Token> {
+    let mut depth = 0usize;
+    for token in tokens {
+        match token.kind {
+            Kind::Open(_) => depth += 1,
+            Kind::Close(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_BRACKETS {
+            return Some(*token);
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::scan::scan;
     use super::*;
 
     fn deep(text: &str) -> bool {
-        too_deep(text, &scan(text)).is_some()
+        too_deep(text, &scan(text, Form::Kina)).is_some()
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Syntax errors in human words.
 
+use std::fmt;
+
 use pest::error::{Error, ErrorVariant, InputLocation};
 
 use super::grammar::{Rule, Weight, describe};
@@ -35,7 +37,7 @@ pub(super) fn syntax_error(
     let token = tokens.iter().find(|t| t.end > at);
     let expected = expected_words(positives);
     let found = match token {
-        Some(t) => format!("`{}`", shorten(t.text(text))),
+        Some(t) => Found(t.text(text)).to_string(),
         None => "the end".to_string(),
     };
     let span = match token {
@@ -79,15 +81,13 @@ fn expected_words(positives: &[Rule]) -> Option<String> {
 fn hint(d: Diagnostic, positives: &[Rule], token: Option<&Token>, next: &str, text: &str) -> Diagnostic {
     let found = token.map_or("", |t| t.text(text));
     match token.map(|t| t.kind) {
-        Some(Kind::Stray) if !found.is_ascii() => {
-            return d.help("names are ASCII letters, digits and `_`; other characters belong in comments");
+        Some(Kind::Stray | Kind::Number) => {
+            if let Some(help) = token_hint(found) {
+                return d.help(help);
+            }
         }
-        Some(Kind::Stray) if found.starts_with('"') => return d.help("a text in quotes ends on its line"),
         Some(Kind::Bar) => {
             return d.help("three minus signs are the bar of a rule; write `-(-(-x))` for three negations");
-        }
-        Some(Kind::Number) if !found.bytes().all(|b| b.is_ascii_digit()) => {
-            return d.help("numbers look like `12`, `0.5` or `1e-5`");
         }
         _ => {}
     }
@@ -124,10 +124,35 @@ fn unclosed(tokens: &[Token], at: usize) -> Option<Token> {
     open.pop()
 }
 
-/// At most 24 characters of a token.
-fn shorten(token: &str) -> String {
-    match token.char_indices().nth(24) {
-        Some((cut, _)) => format!("{}..", &token[..cut]),
-        None => token.to_string(),
+/// The way out where a token is none.
+pub(super) fn token_hint(token: &str) -> Option<&'static str> {
+    if !token.is_ascii() {
+        Some("names are ASCII letters, digits and `_`; other characters belong in comments")
+    } else if token.starts_with('"') {
+        Some("a text in quotes ends on its line")
+    } else if token.starts_with(|c: char| c.is_ascii_digit()) && !token.bytes().all(|b| b.is_ascii_digit()) {
+        Some("numbers look like `12`, `0.5` or `1e-5`")
+    } else {
+        None
+    }
+}
+
+/// A token of a text in a message: at most 24 characters, none of which controls a terminal.
+pub(super) struct Found<'a>(pub &'a str);
+
+impl fmt::Display for Found<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("`")?;
+        for (i, c) in self.0.chars().enumerate() {
+            match c {
+                _ if i == 24 => {
+                    f.write_str("..")?;
+                    break;
+                }
+                c if c.is_control() => write!(f, "U+{:04X}", u32::from(c))?,
+                c => write!(f, "{c}")?,
+            }
+        }
+        f.write_str("`")
     }
 }

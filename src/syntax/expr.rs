@@ -26,7 +26,7 @@ pub(super) struct Builder<'a> {
 /// An expression with the height of its tree.
 pub(super) struct Built {
     pub expr: Expr,
-    height: u32,
+    pub height: u32,
 }
 
 /// An operator that waits for its right operand.
@@ -35,10 +35,11 @@ enum Waiting {
     Infix(BinaryOp, Span),
 }
 
-const PREFIX_LEVEL: u8 = 6;
-const COMPARISON_LEVEL: u8 = 3;
+pub(super) const PREFIX_LEVEL: u8 = 6;
+pub(super) const COMPARISON_LEVEL: u8 = 3;
 
-fn level(op: BinaryOp) -> u8 {
+/// How tightly an operator binds.
+pub(super) fn level(op: BinaryOp) -> u8 {
     match op {
         BinaryOp::Or => 1,
         BinaryOp::And => 2,
@@ -48,7 +49,7 @@ fn level(op: BinaryOp) -> u8 {
     }
 }
 
-fn binary_op(rule: Rule) -> Option<BinaryOp> {
+pub(super) fn binary_op(rule: Rule) -> Option<BinaryOp> {
     Some(match rule {
         Rule::op_or => BinaryOp::Or,
         Rule::op_and => BinaryOp::And,
@@ -82,7 +83,7 @@ impl Builder<'_> {
     }
 
     /// A node over children of the given height.
-    fn node(&mut self, kind: ExprKind, span: Span, children: u32) -> Built {
+    pub fn node(&mut self, kind: ExprKind, span: Span, children: u32) -> Built {
         if children < MAX_HEIGHT {
             return Built { expr: Expr { kind, span }, height: children + 1 };
         }
@@ -169,7 +170,7 @@ impl Builder<'_> {
         }
     }
 
-    fn prefix(&mut self, op: UnaryOp, span: Span, operand: Built) -> Built {
+    pub fn prefix(&mut self, op: UnaryOp, span: Span, operand: Built) -> Built {
         let span = span.to(operand.expr.span);
         if op == UnaryOp::Neg
             && matches!(operand.expr.kind, ExprKind::Float(_))
@@ -235,23 +236,7 @@ impl Builder<'_> {
         let whole = self.span(&pair);
         let Some(pair) = pair.into_inner().next() else { return error(whole) };
         let span = self.span(&pair);
-        let text = pair.as_str();
         match pair.as_rule() {
-            Rule::int => {
-                let kind = match text.parse::<i64>() {
-                    Ok(value) => ExprKind::Int(value),
-                    Err(_) => self.float(text, span),
-                };
-                self.node(kind, span, 0)
-            }
-            Rule::float => {
-                let kind = self.float(text, span);
-                self.node(kind, span, 0)
-            }
-            Rule::inf => self.node(ExprKind::Float(f64::INFINITY), span, 0),
-            Rule::nan => self.node(ExprKind::Float(f64::NAN), span, 0),
-            Rule::truth => self.node(ExprKind::Bool(text == "true"), span, 0),
-            Rule::none => self.node(ExprKind::NoCotangent, span, 0),
             Rule::reference => self.reference(pair),
             Rule::group => self.group(pair),
             Rule::list => self.list(pair),
@@ -292,8 +277,26 @@ impl Builder<'_> {
                 let kind = ty.map_or(ExprKind::Error, ExprKind::Input);
                 self.node(kind, span, 0)
             }
-            _ => error(span),
+            _ => self.literal(&pair),
         }
+    }
+
+    /// A number, a truth value or `none`.
+    pub fn literal(&mut self, pair: &Node<'_>) -> Built {
+        let (span, text) = (self.span(pair), pair.as_str());
+        let kind = match pair.as_rule() {
+            Rule::int => match text.parse::<i64>() {
+                Ok(value) => ExprKind::Int(value),
+                Err(_) => self.float(text, span),
+            },
+            Rule::float => self.float(text, span),
+            Rule::inf => ExprKind::Float(f64::INFINITY),
+            Rule::nan => ExprKind::Float(f64::NAN),
+            Rule::truth => ExprKind::Bool(text == "true"),
+            Rule::none => ExprKind::NoCotangent,
+            _ => ExprKind::Error,
+        };
+        self.node(kind, span, 0)
     }
 
     /// A number that is not an `i64`.
@@ -487,7 +490,7 @@ impl Builder<'_> {
 }
 
 /// What stands where nothing could be built.
-fn error(span: Span) -> Built {
+pub(super) fn error(span: Span) -> Built {
     Built { expr: Expr { kind: ExprKind::Error, span }, height: 1 }
 }
 

@@ -2,10 +2,11 @@
 
 use pest_derive::Parser;
 
-/// One parser over three grammar files, so that programs and rule files have one `Rule` type.
+/// One parser over all grammar files, so that both forms of programs and rule files have one `Rule` type.
 #[derive(Parser)]
 #[grammar = "grammar/expr.pest"]
 #[grammar = "grammar/kina.pest"]
+#[grammar = "grammar/sexpr.pest"]
 #[grammar = "grammar/rules.pest"]
 pub(super) struct KinaParser;
 

@@ -1,25 +1,34 @@
 //! Text to syntax trees, and back.
 //!
-//! The grammars are pest files (`grammar/`); programs and rule files share one expression grammar. Parsing never
+//! The grammars are pest files (`grammar/`); programs and rule files share one expression grammar. A program has a
+//! second form, S-expressions; its content tells which one a text is ([`Form::of`]). Parsing never
 //! fails: it reports to the bag, leaves [`ast::ExprKind::Error`] where it had to give up, and goes on behind the
 //! fault. Later stages must not run on a text with errors.
 //!
 //! # Limits
-//! Texts are untrusted, so all recursion is bounded: [`MAX_NESTING`] for brackets and other nesting (the parser's
-//! recursion), [`MAX_HEIGHT`] for syntax trees (everybody else's). Chains of `let` are flat and have no limit.
+//! Texts are untrusted, so all recursion is bounded: [`MAX_NESTING`] and [`MAX_BRACKETS`] for brackets and other nesting
+//! (the parser's recursion), [`MAX_HEIGHT`] for syntax trees (everybody else's). Chains of `let` are flat and have no
+//! limit. Every tree within the limit can be written, and read again, in both forms.
 
 pub mod ast;
+mod comments;
 mod depth;
 mod error;
 mod expr;
+mod form;
 mod grammar;
 mod print;
 mod program;
+#[cfg(test)]
+mod roundtrip;
 mod rules;
 mod scan;
+mod sexpr;
 
-pub use depth::{MAX_NESTING, MAX_TEXT, on_big_stack};
+pub use comments::{Comment, comments};
+pub use depth::{MAX_BRACKETS, MAX_NESTING, MAX_TEXT, on_big_stack};
 pub use expr::MAX_HEIGHT;
-pub use print::{print_expr, print_type};
+pub use form::{Form, PROGRAM_HEAD};
+pub use print::{Remarks, print_expr, print_program};
 pub use program::parse_program;
 pub use rules::parse_rules;

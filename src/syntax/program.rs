@@ -1,4 +1,4 @@
-//! Parsing programs, with recovery at `let`s.
+//! Parsing programs; those in Kina text with recovery at `let`s.
 //!
 //! pest stops at its first error. To report more than one, the smallest part around the fault (the value of a `let`, or
 //! the `let` itself) is overwritten by a marker of the same length, which the grammar reads as an expression, and the
@@ -10,23 +10,28 @@ use super::ast::{Expr, ExprKind, Program};
 use super::depth::{on_big_stack, refuse};
 use super::error::{offset, syntax_error};
 use super::expr::Builder;
+use super::form::Form;
 use super::grammar::{KinaParser, Rule};
 use super::scan::{Kind, Token, scan};
+use super::sexpr;
 use crate::diagnostics::{Diagnostics, FileId, SourceMap};
 
 /// Syntax errors reported per program: more would be noise, and each costs a parse.
-const MAX_ERRORS: usize = 20;
+pub(super) const MAX_ERRORS: usize = 20;
 
-/// Parses a program. Syntax errors (E01xx) go to the bag; the program is then not to be checked.
+/// Parses a program of either form. Syntax errors (E01xx) go to the bag; the program is then not to be checked.
 pub fn parse_program(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> Program {
-    on_big_stack(|| parse(sources, file, bag))
+    on_big_stack(|| match Form::of(&sources.file(file).text) {
+        Form::Kina => parse(sources, file, bag),
+        Form::Sexpr => sexpr::parse(sources, file, bag),
+    })
 }
 
 fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> Program {
     let text = &*sources.file(file).text;
     let nothing = Program { body: Expr { kind: ExprKind::Error, span: sources.span(file, 0, text.len()) } };
-    let tokens = scan(text);
-    if let Some(refusal) = refuse(sources, file, &tokens) {
+    let tokens = scan(text, Form::Kina);
+    if let Some(refusal) = refuse(sources, file, Form::Kina, &tokens) {
         bag.push(refusal);
         return nothing;
     }
@@ -148,7 +153,7 @@ mod tests {
     fn printed(text: &str) -> String {
         let (program, bag) = parse_text(text);
         assert!(!bag.has_errors(), "{text}: {:?}", bag.iter().next());
-        print_expr(&program.body)
+        print_expr(&program.body, Form::Kina)
     }
 
     #[test]
@@ -168,28 +173,56 @@ mod tests {
         assert_eq!(lets.len(), 2);
         assert!(matches!(&body.kind, ExprKind::Handle { callee, .. } if &*callee.name == "nll"));
         // What is printed reads back as the same text.
-        let once = print_expr(&program.body);
+        let once = print_expr(&program.body, Form::Kina);
         assert_eq!(printed(&once), once);
     }
 
     #[test]
     fn precedence() {
+        for (text, expected, printed_text) in [
+            ("-a.exp() * b", "(* (- (.exp a)) b)", "-a.exp() * b"),
+            ("(-a).exp()", "(.exp (- a))", "(-a).exp()"),
+            ("a - b - c", "(- (- a b) c)", "a - b - c"),
+            ("a - (b - c)", "(- a (- b c))", "a - (b - c)"),
+            ("a + (b * c)", "(+ a (* b c))", "a + b * c"),
+            ("a * b + c < d - e && f || g", "(|| (&& (< (+ (* a b) c) (- d e)) f) g)", "a * b + c < d - e && f || g"),
+            ("(a < b) == c", "(== (< a b) c)", "(a < b) == c"),
+            ("a --b", "(- a (- b))", "a - -b"),
+            ("!a && b", "(&& (! a) b)", "!a && b"),
+            ("- -(-a)", "(- (- (- a)))", "- - -a"),
+            ("-(-1)", "(- -1)", "- -1"),
+            ("[1] ++ xs[0]", "(++ [1] (@ xs 0))", "[1] ++ xs[0]"),
+            ("-9223372036854775808", "-9223372036854775808", "-9223372036854775808"),
+            ("(-9223372036854775808).f()", "(.f -9223372036854775808)", "(-9223372036854775808).f()"),
+            (
+                "[i + 1 for i in l if i % 2 == 0]",
+                "(for i l (== (% i 2) 0) (+ i 1))",
+                "[i + 1 for i in l if i % 2 == 0]",
+            ),
+            ("1.5e3.exp()", "(.exp 1500.0)", "1500.0.exp()"),
+            ("(if a then b else c) + d", "(+ (if a b c) d)", "(if a then b else c) + d"),
+            ("handle f(x) with r + 1", "(+ (handle (f x) r) 1)", "handle f(x) with r + 1"),
+            ("f(*a, b=-inf)", "(f *a :b -inf)", "f(*a, b=-inf)"),
+        ] {
+            let (program, bag) = parse_text(text);
+            assert!(bag.is_empty(), "{text}");
+            assert_eq!(print_expr(&program.body, Form::Sexpr), expected, "{text}");
+            assert_eq!(print_expr(&program.body, Form::Kina), printed_text, "{text}");
+            assert_eq!(printed(printed_text), printed_text);
+        }
+    }
+
+    #[test]
+    fn blocks() {
         for (text, expected) in [
-            ("-a.exp() * b", "(-a.exp()) * b"),
-            ("a - b - c", "(a - b) - c"),
-            ("a + b * c", "a + (b * c)"),
-            ("a * b + c < d - e && f || g", "((((a * b) + c) < (d - e)) && f) || g"),
-            ("a --b", "a - (-b)"),
-            ("!a && b", "(!a) && b"),
-            ("- - a", "-(-a)"),
-            ("[1] ++ xs[0]", "[1] ++ xs[0]"),
-            ("-9223372036854775808", "-9223372036854775808"),
-            ("[i + 1 for i in l if i % 2 == 0]", "[i + 1 for i in l if (i % 2) == 0]"),
-            ("1.5e3.exp()", "1500.0.exp()"),
             ("let (a, b) = (1, 2,) in f(a, axis=b)", "let (a, b) = (1, 2) in\nf(a, axis=b)"),
             ("let domain = input_vjp in domain", "let domain = input_vjp in\ndomain"),
+            ("let a = 1 in (let b = a in b)", "let a = 1 in\n(let b = a in\n b)"),
+            ("let a = let b = 1 in b in a", "let a =\n  let b = 1 in\n  b\nin\na"),
+            ("fn() { let a = 1 in a }", "fn() {\n  let a = 1 in\n  a\n}"),
         ] {
             assert_eq!(printed(text), expected, "{text}");
+            assert_eq!(printed(expected), expected, "{text}");
         }
     }
 

@@ -9,6 +9,7 @@ use super::ast::{Arg, DefItem, DefParam, Expr, ExprKind, Ident, Item, Line, Rewr
 use super::depth::{on_big_stack, refuse};
 use super::error::{offset, syntax_error};
 use super::expr::{Builder, Node};
+use super::form::Form;
 use super::grammar::{KinaParser, Rule};
 use super::scan::{Kind, Token, scan};
 use crate::diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
@@ -20,9 +21,9 @@ pub fn parse_rules(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> 
 
 fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> RuleFile {
     let text = &*sources.file(file).text;
-    let tokens = scan(text);
+    let tokens = scan(text, Form::Kina);
     let mut items = RuleFile::default();
-    if let Some(refusal) = refuse(sources, file, &tokens) {
+    if let Some(refusal) = refuse(sources, file, Form::Kina, &tokens) {
         bag.push(refusal);
         return items;
     }
@@ -339,10 +340,10 @@ def one(x) { => x }";
         assert!(matches!(&items[0], Item::Import { path, .. } if &**path == "phase1.rules"));
         let Item::Vjp(log_softmax) = &items[1] else { panic!() };
         assert_eq!(log_softmax.doc, "Log-domain softmax cotangent;\nexp(y) avoids recomputing the max shift.");
-        assert_eq!(print_expr(&log_softmax.premise), "log_softmax(x, axis)");
+        assert_eq!(print_expr(&log_softmax.premise, Form::Kina), "log_softmax(x, axis)");
         let Line::Bind { name, value } = &log_softmax.lines[1] else { panic!() };
         assert_eq!(&*name.name, "g_x");
-        assert_eq!(print_expr(value), "g_y - (broadcast(sum(g_y, axis, keepdims=true), shape(x)) * s)");
+        assert_eq!(print_expr(value, Form::Kina), "g_y - broadcast(sum(g_y, axis, keepdims=true), shape(x)) * s");
         let Item::Vjp(abs) = &items[4] else { panic!() };
         assert!(abs.is_override && abs.doc.is_empty());
         assert_eq!(abs.alternative.as_ref().map(|n| &*n.name), Some("other"));
@@ -361,11 +362,11 @@ def one(x) { => x }";
             .collect();
         assert_eq!(kinds, ["where", "domain", "bind", "kink", "example", "not"]);
         let Item::Vjp(concat) = &items[5] else { panic!() };
-        assert_eq!(print_expr(&concat.premise), "concat(*xs, axis)");
+        assert_eq!(print_expr(&concat.premise, Form::Kina), "concat(*xs, axis)");
         assert!(matches!(&concat.lines[0], Line::BindIndexed { index, .. } if &*index.name == "i"));
         let Item::Def(def) = &items[6] else { panic!() };
         assert_eq!(def.params.len(), 3);
-        assert_eq!(print_expr(&def.result), "d * broadcast(rsqrt(var + eps), shape(x))");
+        assert_eq!(print_expr(&def.result, Form::Kina), "d * broadcast(rsqrt(var + eps), shape(x))");
         let Item::Rewrite(rewrite) = &items[3] else { panic!() };
         assert!(!rewrite.both_ways);
     }
@@ -375,7 +376,10 @@ def one(x) { => x }";
         let items = items("rewrite r [exact] {\n a <= b <=> b >= a\n c = a\n}");
         let Item::Rewrite(rewrite) = &items[0] else { panic!() };
         assert!(rewrite.both_ways);
-        assert_eq!((print_expr(&rewrite.left).as_str(), print_expr(&rewrite.right).as_str()), ("a <= b", "b >= a"));
+        assert_eq!(
+            (print_expr(&rewrite.left, Form::Kina).as_str(), print_expr(&rewrite.right, Form::Kina).as_str()),
+            ("a <= b", "b >= a")
+        );
         assert_eq!(rewrite.lines.len(), 1);
     }
 

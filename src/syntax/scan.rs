@@ -1,6 +1,8 @@
 //! A token scanner: enough to count nesting before pest recurses, to find where to go on behind a syntax error, and
 //! to say what stands at the fault.
 
+use super::form::Form;
+
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -9,7 +11,7 @@ pub(super) enum Kind {
     Number,
     /// `".."`
     Text,
-    /// `(`, `[` or `{`
+    /// `(`, `[` or `{`. S-expressions have no braces.
     Open(u8),
     /// `)`, `]` or `}`; holds the opening bracket it matches.
     Close(u8),
@@ -35,8 +37,8 @@ impl Token {
     }
 }
 
-/// All tokens of `source`, white space and comments skipped. Works on any text.
-pub(super) fn scan(source: &str) -> Vec<Token> {
+/// All tokens of `source`, white space and comments skipped. Works on any text. Rule files are scanned like Kina text.
+pub(super) fn scan(source: &str, form: Form) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut at = if source.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
     while let Some(c) = source[at..].chars().next() {
@@ -45,11 +47,14 @@ pub(super) fn scan(source: &str) -> Vec<Token> {
             at += 1;
             continue;
         }
-        if rest.starts_with("//") {
+        if rest.starts_with(form.comment()) {
             at += rest.find(['\n', '\r']).unwrap_or(rest.len());
             continue;
         }
-        let (kind, len) = token(c, rest);
+        let (kind, len) = match c {
+            '{' | '}' if form == Form::Sexpr => (Kind::Stray, 1),
+            _ => token(c, rest),
+        };
         tokens.push(Token { kind, start: at, end: at + len });
         at += len;
     }
@@ -93,7 +98,7 @@ mod tests {
     #[test]
     fn tokens_of_any_text() {
         let text = "\u{FEFF}let é = // ( ünï\r---- \"a(b\" <=>}";
-        let found: Vec<(Kind, &str)> = scan(text).iter().map(|t| (t.kind, t.text(text))).collect();
+        let found: Vec<(Kind, &str)> = scan(text, Form::Kina).iter().map(|t| (t.kind, t.text(text))).collect();
         let expected = [
             (Kind::Word, "let"),
             (Kind::Stray, "é"),
@@ -104,5 +109,14 @@ mod tests {
             (Kind::Close(b'{'), "}"),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_form_decides_about_comments_and_braces() {
+        let text = "(a ; b (\n // {)";
+        let found = |form| scan(text, form).iter().map(|t| t.text(text)).collect::<Vec<_>>();
+        assert_eq!(found(Form::Kina), ["(", "a", ";", "b", "("]);
+        assert_eq!(found(Form::Sexpr), ["(", "a", "/", "/", "{", ")"]);
+        assert_eq!(scan(text, Form::Sexpr)[4].kind, Kind::Stray);
     }
 }
