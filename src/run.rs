@@ -22,8 +22,9 @@ pub enum RunError {
     /// An index out of its bound; the specification's message.
     #[error("{0}")]
     Trap(String),
-    #[error(transparent)]
-    Tensor(#[from] TensorError),
+    /// Memory does not suffice for a value of the program.
+    #[error("{0}")]
+    OutOfMemory(String),
     #[error("{0}")]
     Interpreter(String),
     /// One line per operator that the host cannot run.
@@ -38,7 +39,7 @@ impl RunError {
     pub fn code(&self) -> &'static str {
         match self {
             RunError::Trap(_) => "E0801",
-            RunError::Tensor(_) => "E0802",
+            RunError::OutOfMemory(_) => "E0802",
             RunError::Interpreter(_) => "E0803",
             RunError::Lowering(_) => "E0601",
             RunError::NoCodegen => "E0602",
@@ -49,7 +50,7 @@ impl RunError {
     pub fn help(&self) -> &'static str {
         match self {
             RunError::Trap(_) => "an index must lie between 0 and the size of the dimension that it indexes",
-            RunError::Tensor(_) => "use smaller shapes, or a machine with more memory",
+            RunError::OutOfMemory(_) => "use smaller shapes, or a machine with more memory",
             RunError::Interpreter(_) => "give every input the type that the program declares",
             RunError::Lowering(_) => {
                 "place the tensors `@host`: programs on the device can be checked and differentiated, not run"
@@ -63,6 +64,18 @@ impl From<InterpError> for RunError {
     fn from(error: InterpError) -> Self {
         match error {
             InterpError::Trap(trap) => RunError::Trap(trap.to_string()),
+            error @ (InterpError::OutOfMemory(_) | InterpError::TooLarge { .. }) => {
+                RunError::OutOfMemory(error.to_string())
+            }
+            error => RunError::Interpreter(error.to_string()),
+        }
+    }
+}
+
+impl From<TensorError> for RunError {
+    fn from(error: TensorError) -> Self {
+        match error {
+            TensorError::OutOfMemory { .. } => RunError::OutOfMemory(error.to_string()),
             error => RunError::Interpreter(error.to_string()),
         }
     }
@@ -131,6 +144,8 @@ fn compiled(
     match code.call(inputs) {
         Ok(results) => Ok(graph.outputs.iter().map(|o| o.name.clone()).zip(results).collect()),
         Err(CallError::Trap { message }) => Err(RunError::Trap(message)),
+        Err(CallError::Tensor(error)) => Err(error.into()),
+        Err(error @ CallError::OutOfMemory { .. }) => Err(RunError::OutOfMemory(error.to_string())),
         Err(error) => Err(RunError::Interpreter(error.to_string())),
     }
 }

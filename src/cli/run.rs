@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::output::{say_warnings, write_data};
 use super::{Failure, ProgramArgs};
 use crate::diagnostics::Diagnostic;
-use crate::exec::arrays::{read_npy, read_npz, write_npz};
-use crate::exec::inputs::{Input, InputError, InputSource, gather};
+use crate::exec::arrays::ArchiveFormat;
+use crate::exec::inputs::{Input, InputSource, gather, read};
 use crate::exec::{Tensor, summary};
 use crate::interp::GradReport;
 use crate::run::{Engine, RunError, check_program, run as run_program};
@@ -22,15 +22,16 @@ use crate::run::{Engine, RunError, check_program, run as run_program};
 pub struct RunArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Take an input from a file. Inputs not given are generated. May be repeated.
-    #[arg(long, value_name = "NAME=FILE.npy", value_parser = name_and_file)]
+    /// Take an input from an .npy file, or from an .npz or .safetensors archive that holds it by its name or holds
+    /// nothing else. Inputs not given are generated. May be repeated.
+    #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file)]
     input: Vec<(String, PathBuf)>,
-    /// Take inputs from an archive, by their names in it.
-    #[arg(long, value_name = "FILE.npz")]
+    /// Take inputs from an .npz or .safetensors archive, by their names in it.
+    #[arg(long, value_name = "FILE")]
     inputs: Option<PathBuf>,
-    /// Write the results to an archive.
-    #[arg(long, value_name = "FILE.npz")]
-    output: Option<PathBuf>,
+    /// Write the results to an archive, in the format that its name ends with.
+    #[arg(long, value_name = "FILE.npz|FILE.safetensors", value_parser = archive)]
+    output: Option<(PathBuf, ArchiveFormat)>,
     /// Compare every gradient with finite differences of the f64 interpreter; exit 1 if one fails.
     #[arg(long)]
     check: bool,
@@ -50,7 +51,18 @@ enum Interpret {
 fn name_and_file(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
-        _ => Err("expected NAME=FILE.npy".to_owned()),
+        _ => Err("expected NAME=FILE".to_owned()),
+    }
+}
+
+fn archive(text: &str) -> Result<(PathBuf, ArchiveFormat), String> {
+    let path = PathBuf::from(text);
+    match ArchiveFormat::of(&path) {
+        Some(format) => Ok((path, format)),
+        None => {
+            let known = ArchiveFormat::ALL.map(|format| format!(".{}", format.extension()));
+            Err(format!("the name must end with {}", known.join(" or ")))
+        }
     }
 }
 
@@ -59,7 +71,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     say_warnings(&session);
     let mut program = session.differentiate(&graph)?;
     let seed = args.program.rules.seed;
-    let given = read_inputs(args).map_err(|e| Failure::from(e.diagnostic()))?;
+    let given = read(&program.tape, args.inputs.as_deref(), &args.input).map_err(|e| Failure::from(e.diagnostic()))?;
     let inputs = gather(&program.tape, given, seed).map_err(|e| Failure::from(e.diagnostic()))?;
     let tensors: Vec<&Tensor> = inputs.iter().map(|i| &i.tensor).collect();
     let optimised = session.optimise(&mut program, args.program.level())?;
@@ -74,8 +86,9 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         true => Some(check_program(&program, &session.rules.registry, &tensors, seed).map_err(failure)?),
         false => None,
     };
-    if let Some(path) = &args.output {
-        write_npz(path, results.iter().map(|(name, tensor)| (&**name, tensor)))
+    if let Some((path, format)) = &args.output {
+        format
+            .write(path, results.iter().map(|(name, tensor)| (&**name, tensor)))
             .map_err(|e| Failure::from(e.diagnostic()))?;
     }
     let text = if args.program.rules.json {
@@ -88,17 +101,6 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         Some(report) if !report.passed() => Err(Failure::CheckFailed),
         _ => Ok(()),
     }
-}
-
-fn read_inputs(args: &RunArgs) -> Result<Vec<(String, Tensor)>, InputError> {
-    let mut given = Vec::new();
-    if let Some(path) = &args.inputs {
-        given.extend(read_npz(path)?);
-    }
-    for (name, path) in &args.input {
-        given.push((name.clone(), read_npy(path)?));
-    }
-    Ok(given)
 }
 
 fn failure(error: RunError) -> Failure {

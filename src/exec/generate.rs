@@ -21,8 +21,8 @@ pub enum GenerateError {
     #[error(transparent)]
     Tensor(#[from] TensorError),
     /// The input indexes a dimension of size zero.
-    #[error("input `{name}` indexes a dimension of size 0: no value of it is in bounds")]
-    NoValidIndex { name: String },
+    #[error("it indexes a dimension of size 0, so no value of it is in bounds")]
+    NoValidIndex,
 }
 
 /// The bound of each program input that the program uses as indices: every element must lie in `0..bound`. Of several
@@ -57,7 +57,7 @@ pub fn bounds(graph: &Graph) -> BTreeMap<NodeId, u64> {
 /// If memory does not suffice, or if no index can be in bounds.
 pub fn generate(name: &str, ty: &TensorType, bound: Option<u64>, seed: u64) -> Result<Tensor, GenerateError> {
     if ty.dtype.is_int() && bound == Some(0) && ty.shape.elements() > 0 {
-        return Err(GenerateError::NoValidIndex { name: name.to_owned() });
+        return Err(GenerateError::NoValidIndex);
     }
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(fnv1a(name.as_bytes()));
@@ -159,8 +159,7 @@ mod tests {
         }
         let wide = generate("i", &ty(DType::I32, &[50]), Some(u64::MAX), 7).unwrap().to_array().unwrap();
         assert!(wide.ints().iter().all(|i| *i >= 0));
-        let none = generate("i", &ty(DType::I64, &[1]), Some(0), 7).unwrap_err();
-        assert!(none.to_string().contains("`i`"), "{none}");
+        assert_eq!(generate("i", &ty(DType::I64, &[1]), Some(0), 7), Err(GenerateError::NoValidIndex));
         assert!(generate("i", &ty(DType::I64, &[0]), Some(0), 7).is_ok());
         let coins = generate("b", &ty(DType::Bool, &[400]), None, 7).unwrap();
         let heads = coins.as_bytes().iter().filter(|b| **b == 1).count();

@@ -1,12 +1,13 @@
 //! The inputs of a run: given by name, generated otherwise.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use super::arrays::{ArrayError, Mismatch, expect};
+use super::arrays::{Archive, ArrayError, Mismatch, Wanted, read_input};
 use super::generate::{GenerateError, bounds, generate};
 use super::tensor::Tensor;
 use crate::diagnostics::{Diagnostic, closest};
-use crate::ir::{Graph, TensorType};
+use crate::ir::{Graph, NodeId, TensorType};
 
 /// Where an input came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +39,8 @@ pub enum InputError {
     Array(#[from] ArrayError),
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
-    #[error(transparent)]
-    Generate(#[from] GenerateError),
+    #[error("input `{name}` cannot be generated: {error}")]
+    Generate { name: String, error: GenerateError },
 }
 
 impl InputError {
@@ -59,9 +60,57 @@ impl InputError {
             }
             InputError::Array(error) => error.diagnostic(),
             InputError::Mismatch(error) => error.diagnostic(),
-            InputError::Generate(error) => Diagnostic::error("E0710", error.to_string()),
+            InputError::Generate { name, error } => match error {
+                GenerateError::Tensor(_) => Diagnostic::error("E0706", self.to_string())
+                    .help("use smaller shapes, or a machine with more memory"),
+                GenerateError::NoValidIndex => Diagnostic::error("E0710", self.to_string())
+                    .help(format!("give `{name}` by `--input`, or make the dimension that it indexes larger")),
+            },
         }
     }
+}
+
+/// Reads the inputs of a program that are given as files: by the names in an archive, and one by one. Elements are read
+/// only of arrays that the program takes and whose dtype and shape are its own.
+///
+/// # Errors
+/// A name that the program does not have or that is given twice; a file that cannot be read, is malformed, or holds
+/// something else than the input asks for.
+pub fn read(
+    graph: &Graph,
+    archive: Option<&Path>,
+    files: &[(String, PathBuf)],
+) -> Result<Vec<(String, Tensor)>, InputError> {
+    let types: BTreeMap<&str, &TensorType> =
+        graph.inputs.iter().map(|id| (name_of(graph, *id), graph.ty(*id))).collect();
+    let mut given: Vec<(String, Tensor)> = Vec::new();
+    let mut take = |name: &str, read: &mut dyn FnMut(Wanted<'_>) -> Result<Tensor, ArrayError>| {
+        let ty = types.get(name).ok_or_else(|| unknown(graph, name))?;
+        if given.iter().any(|(other, _)| other == name) {
+            return Err(InputError::Twice(name.to_owned()));
+        }
+        given.push((name.to_owned(), read(Wanted { name, ty })?));
+        Ok(())
+    };
+    if let Some(path) = archive {
+        let mut archive = Archive::open(path)?;
+        for name in archive.names() {
+            take(&name, &mut |wanted| archive.read(&name, Some(wanted)))?;
+        }
+    }
+    for (name, path) in files {
+        take(name, &mut |wanted| read_input(path, wanted))?;
+    }
+    Ok(given)
+}
+
+fn name_of(graph: &Graph, input: NodeId) -> &str {
+    graph.node(input).name.as_deref().unwrap_or("input")
+}
+
+fn unknown(graph: &Graph, name: &str) -> InputError {
+    let inputs = graph.inputs.iter().map(|id| name_of(graph, *id).to_owned()).collect();
+    InputError::Unknown { name: name.to_owned(), inputs }
 }
 
 /// All inputs of a program in its order: those of `given`, and the others generated from `seed`.
@@ -70,12 +119,11 @@ impl InputError {
 /// A name that the program does not have or that is given twice; an array of another dtype or shape; an input that
 /// cannot be generated.
 pub fn gather(graph: &Graph, given: Vec<(String, Tensor)>, seed: u64) -> Result<Vec<Input>, InputError> {
-    let name_of = |id| graph.node(id).name.as_deref().unwrap_or("input").to_owned();
-    let names: Vec<String> = graph.inputs.iter().map(|id| name_of(*id)).collect();
+    let names: Vec<String> = graph.inputs.iter().map(|id| name_of(graph, *id).to_owned()).collect();
     let mut by_name: BTreeMap<String, Tensor> = BTreeMap::new();
     for (name, tensor) in given {
         if !names.contains(&name) {
-            return Err(InputError::Unknown { name, inputs: names });
+            return Err(unknown(graph, &name));
         }
         if by_name.insert(name.clone(), tensor).is_some() {
             return Err(InputError::Twice(name));
@@ -87,7 +135,7 @@ pub fn gather(graph: &Graph, given: Vec<(String, Tensor)>, seed: u64) -> Result<
         let ty = graph.ty(*id).clone();
         let (tensor, source) = match by_name.remove(&name) {
             Some(tensor) => {
-                expect(&name, &tensor, &ty)?;
+                Wanted { name: &name, ty: &ty }.check(tensor.dtype(), tensor.shape())?;
                 (tensor, InputSource::Given)
             }
             None => {
@@ -96,7 +144,8 @@ pub fn gather(graph: &Graph, given: Vec<(String, Tensor)>, seed: u64) -> Result<
                     Some(bound) => InputSource::GeneratedIndices(bound),
                     None => InputSource::Generated,
                 };
-                (generate(&name, &ty, bound, seed)?, source)
+                let tensor = generate(&name, &ty, bound, seed);
+                (tensor.map_err(|error| InputError::Generate { name: name.clone(), error })?, source)
             }
         };
         inputs.push(Input { name, ty, source, tensor });

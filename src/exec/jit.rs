@@ -14,7 +14,7 @@ use mlir_sys::{
 };
 
 use super::tensor::{Tensor, TensorError};
-use crate::ir::{Graph, Level, Registry, TensorType};
+use crate::ir::{Graph, Level, Registry, TensorType, memory};
 use crate::lower::{self, LowerError, LowerOptions, TrapMode};
 use crate::schedule::{self, ScheduleError};
 
@@ -46,8 +46,8 @@ pub enum CallError {
     /// A tensor of another dtype or shape than the program's.
     #[error("{role} {index} (`{name}`) must be {expected}, not {given}")]
     Type { role: Role, index: usize, name: String, expected: String, given: String },
-    #[error("not enough memory: the program needs a workspace of {bytes} bytes")]
-    Workspace { bytes: u64 },
+    #[error("not enough memory: the program takes {bytes} bytes for results and temporaries")]
+    OutOfMemory { bytes: u64 },
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
@@ -163,6 +163,10 @@ impl Compiled {
     /// See [`CallError`].
     pub fn call(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>, CallError> {
         check(Role::Input, &self.inputs, inputs.iter().copied())?;
+        // Nothing is committed before it is written, so each alone might seem to fit.
+        let results = self.outputs.iter().map(|o| o.ty.bytes());
+        let bytes = results.fold(self.workspace, u64::saturating_add);
+        memory::check(bytes).map_err(|e| CallError::OutOfMemory { bytes: e.bytes })?;
         let outputs = self.outputs.iter().map(|o| Tensor::zeros(o.ty.dtype, o.ty.shape.clone()));
         let mut outputs = outputs.collect::<Result<Vec<_>, _>>()?;
         self.call_into(inputs, &mut outputs)?;
@@ -337,7 +341,8 @@ struct Workspace {
 
 impl Workspace {
     fn new(bytes: u64) -> Result<Workspace, CallError> {
-        let refused = || CallError::Workspace { bytes };
+        let refused = || CallError::OutOfMemory { bytes };
+        memory::check(bytes).map_err(|_| refused())?;
         let size = usize::try_from(bytes.max(1)).map_err(|_| refused())?;
         let layout = Layout::from_size_align(size, ALIGN).map_err(|_| refused())?;
         // SAFETY: the layout is not of size zero.

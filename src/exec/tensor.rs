@@ -3,7 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed};
 use std::fmt;
 
-use crate::ir::{Array, DType, Shape, TensorType, Values};
+use crate::ir::{Array, DType, Shape, TensorType, Values, memory};
 
 /// Elements in row-major order, in the layout that compiled code sees. Bool is one byte, 0 or 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,7 +135,9 @@ impl Tensor {
     /// # Errors
     /// [`TensorError::OutOfMemory`]; a legal shape may still be larger than memory.
     pub fn zeros(dtype: DType, shape: Shape) -> Result<Tensor, TensorError> {
-        let data = usize::try_from(shape.elements()).ok().and_then(|n| match dtype {
+        let bytes = shape.elements() * dtype.size();
+        let count = memory::check(bytes).ok().and_then(|()| usize::try_from(shape.elements()).ok());
+        let data = count.and_then(|n| match dtype {
             DType::Bool => zeroed(n).map(Data::Bool),
             DType::I32 => zeroed(n).map(Data::I32),
             DType::I64 => zeroed(n).map(Data::I64),
@@ -144,10 +146,7 @@ impl Tensor {
         });
         match data {
             Some(data) => Ok(Tensor { shape, data }),
-            None => {
-                let bytes = shape.elements() * dtype.size();
-                Err(TensorError::OutOfMemory { dtype, shape, bytes })
-            }
+            None => Err(TensorError::OutOfMemory { dtype, shape, bytes }),
         }
     }
 
@@ -219,23 +218,17 @@ impl Tensor {
     /// # Errors
     /// [`TensorError::OutOfMemory`]
     pub fn to_array(&self) -> Result<Array, TensorError> {
-        fn collect<T: Copy, U>(from: &[T], convert: impl Fn(T) -> U) -> Option<Vec<U>> {
-            let mut to = Vec::new();
-            to.try_reserve_exact(from.len()).ok()?;
-            to.extend(from.iter().map(|v| convert(*v)));
-            Some(to)
-        }
         let values = match &self.data {
-            Data::Bool(v) => collect(v, |b| b != 0).map(Values::Bool),
-            Data::I32(v) => collect(v, i64::from).map(Values::Int),
-            Data::I64(v) => collect(v, |i| i).map(Values::Int),
-            Data::F32(v) => collect(v, f64::from).map(Values::Float),
-            Data::F64(v) => collect(v, |f| f).map(Values::Float),
+            Data::Bool(v) => memory::map(v, |b| *b != 0).map(Values::Bool),
+            Data::I32(v) => memory::map(v, |i| i64::from(*i)).map(Values::Int),
+            Data::I64(v) => memory::copy(v).map(Values::Int),
+            Data::F32(v) => memory::map(v, |f| f64::from(*f)).map(Values::Float),
+            Data::F64(v) => memory::copy(v).map(Values::Float),
         };
-        let values = values.ok_or_else(|| TensorError::OutOfMemory {
+        let values = values.map_err(|error| TensorError::OutOfMemory {
             dtype: self.dtype(),
             shape: self.shape.clone(),
-            bytes: self.shape.elements() * 8,
+            bytes: error.bytes,
         })?;
         Ok(Array::new(self.shape.clone(), values))
     }

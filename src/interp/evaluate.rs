@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::ir::operator::Eval;
-use crate::ir::{Array, Check, DType, Graph, NodeId, NodeKind, Precision, Registry, TensorType, Trap, Values};
+use crate::ir::{
+    Array, Check, DType, EvalError, Graph, NodeId, NodeKind, OutOfMemory, Precision, Registry, TensorType, Trap, Values,
+};
 
 /// The most elements the interpreter keeps in one tensor (2 GiB of `f64`), so that a program with a huge constant is
 /// refused instead of exhausting the machine.
@@ -28,6 +30,17 @@ pub enum InterpError {
     NotDifferentiated,
     #[error("a value of {ty} is too large to interpret: more than {MAX_ELEMENTS} elements")]
     TooLarge { ty: TensorType },
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+}
+
+impl From<EvalError> for InterpError {
+    fn from(error: EvalError) -> InterpError {
+        match error {
+            EvalError::Trap(trap) => InterpError::Trap(trap),
+            EvalError::OutOfMemory(error) => InterpError::OutOfMemory(error),
+        }
+    }
 }
 
 /// Values of a graph's nodes.
@@ -95,7 +108,7 @@ impl<'a> Evaluator<'a> {
     /// runs, so the first check of the program that fails is the one that speaks.
     ///
     /// # Errors
-    /// A trap; a handler that was not differentiated; a tensor too large to keep.
+    /// A trap; a handler that was not differentiated; a tensor too large to keep, or more than memory suffices for.
     pub fn evaluate(&mut self) -> Result<(), InterpError> {
         for check in &self.graph.checks {
             self.require(check.indices)?;
@@ -160,13 +173,13 @@ impl<'a> Evaluator<'a> {
     /// evaluated; the evaluator's own values stay.
     ///
     /// # Errors
-    /// A replacement of another shape or kind; a trap.
-    pub fn value_at(&self, dependents: &Dependents, replacement: &Array) -> Result<Array, InterpError> {
+    /// A replacement of another shape or kind; a trap; memory that does not suffice.
+    pub fn value_at(&self, dependents: &Dependents, replacement: Array) -> Result<Arc<Array>, InterpError> {
         let wanted = self.graph.ty(dependents.node);
-        if !fits(replacement, wanted) {
-            return Err(InterpError::WrongReplacement { wanted: wanted.clone(), given: describe(replacement) });
+        if !fits(&replacement, wanted) {
+            return Err(InterpError::WrongReplacement { wanted: wanted.clone(), given: describe(&replacement) });
         }
-        let replacement = Arc::new(replacement.clone());
+        let replacement = Arc::new(replacement);
         let mut changed: Vec<Arc<Array>> = Vec::with_capacity(dependents.nodes.len());
         let get = |changed: &[Arc<Array>], id: NodeId| match dependents.slots[id.index()] {
             _ if id == dependents.node => Some(replacement.clone()),
@@ -177,7 +190,7 @@ impl<'a> Evaluator<'a> {
             let value = self.compute_node(*id, |operand| get(&changed, operand))?;
             changed.push(value);
         }
-        get(&changed, dependents.target).map(|a| (*a).clone()).ok_or(InterpError::NotDifferentiated)
+        get(&changed, dependents.target).ok_or(InterpError::NotDifferentiated)
     }
 
     /// The value of `target` if `node` had the value `replacement`: [`dependents`](Self::dependents) and
@@ -185,7 +198,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// As [`value_at`](Self::value_at).
-    pub fn value_with(&self, target: NodeId, node: NodeId, replacement: &Array) -> Result<Array, InterpError> {
+    pub fn value_with(&self, target: NodeId, node: NodeId, replacement: Array) -> Result<Arc<Array>, InterpError> {
         self.value_at(&self.dependents(target, node, |_| false), replacement)
     }
 
@@ -244,7 +257,7 @@ pub fn run(
 ) -> Result<Vec<(Arc<str>, Array)>, InterpError> {
     let mut evaluator = Evaluator::new(graph, registry, inputs, precision)?;
     evaluator.evaluate()?;
-    graph.outputs.iter().map(|o| Ok((o.name.clone(), evaluator.require(o.node)?.clone()))).collect()
+    graph.outputs.iter().map(|o| Ok((o.name.clone(), evaluator.require(o.node)?.copy()?))).collect()
 }
 
 /// Has the array the type's shape, its kind of elements and as many as the shape says?

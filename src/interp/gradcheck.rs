@@ -8,7 +8,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use super::evaluate::{Dependents, Evaluator, InterpError};
 use super::quotient::{EVALUATIONS, Slope, slope};
 use super::report::{GradReport, GradientProbe, GradientResult, TOLERANCE, Verdict};
-use crate::ir::{Array, Graph, NodeId, NodeKind, Precision, Registry, Values};
+use crate::ir::{Array, Graph, NodeId, NodeKind, Precision, Registry, Values, memory};
 
 /// Parameters of more elements are sampled.
 const EVERY_ELEMENT: u64 = 2_000;
@@ -71,7 +71,7 @@ fn check(
     let weights = match probe.cotangent {
         Some(node) => get(node),
         None => {
-            ones = vec![1.0; primal.len()];
+            ones = memory::filled(primal.len() as u64, 1.0)?;
             &ones
         }
     };
@@ -143,7 +143,7 @@ enum Outcome {
 impl Comparison<'_> {
     fn run(&mut self, random: &mut ChaCha8Rng) -> Result<(), InterpError> {
         // Elements that are not finite cannot be varied.
-        let finite: Vec<usize> = (0..self.x.len()).filter(|i| self.x[*i].is_finite()).collect();
+        let finite = memory::collect(self.x.len() as u64, (0..self.x.len()).filter(|i| self.x[*i].is_finite()))?;
         let cost = EVALUATIONS * self.dependents.elements(self.evaluator).max(1);
         let lines = WORK / cost;
         if finite.len() as u64 <= EVERY_ELEMENT.min(lines.max(ELEMENTS / 16)) {
@@ -152,8 +152,8 @@ impl Comparison<'_> {
         // Large sums round more; a tenth of the tolerance is as much as can be had.
         self.agreement = TOLERANCE / 10.0;
         for _ in 0..(lines / 5).clamp(2, DIRECTIONS) {
-            let direction: Vec<(usize, f64)> =
-                finite.iter().map(|i| (*i, if random.next_u32() & 1 == 0 { 1.0 } else { -1.0 })).collect();
+            let mut sign = || if random.next_u32() & 1 == 0 { 1.0 } else { -1.0 };
+            let direction = memory::collect(finite.len() as u64, finite.iter().map(|i| (*i, sign())))?;
             self.direction(direction)?;
         }
         let wanted = (lines / 5 * 4).clamp(ELEMENTS / 16, ELEMENTS).min(finite.len() as u64) as usize;
@@ -226,8 +226,7 @@ impl Comparison<'_> {
     /// Compares the derivatives along a line, given as elements and signs; the second value is their distance.
     fn compare(&self, line: &[(usize, f64)]) -> Result<(Outcome, f64), InterpError> {
         // Steps are relative to large elements; powers of two, so that most steps are exact.
-        let line: Vec<(usize, f64)> =
-            line.iter().map(|(i, sign)| (*i, sign * self.x[*i].abs().max(1.0).log2().floor().exp2())).collect();
+        let line = memory::map(line, |(i, sign)| (*i, sign * self.x[*i].abs().max(1.0).log2().floor().exp2()))?;
         let analytic: f64 = line.iter().map(|(i, v)| self.gradient[*i] * v).sum();
         // The size that the derivative along the line has if its terms neither cancel nor add up.
         let stretch = line.iter().map(|(_, v)| v * v).sum::<f64>().sqrt();
@@ -257,13 +256,13 @@ impl Comparison<'_> {
 
     /// The primal with the parameter moved by `t` along the line.
     fn at(&self, line: &[(usize, f64)], t: f64) -> Result<Vec<f64>, InterpError> {
-        let mut moved = self.x.to_vec();
+        let mut moved = memory::copy(self.x)?;
         for (i, v) in line {
             moved[*i] += t * v;
         }
-        let Some(param) = self.evaluator.value(self.dependents.node()) else { return Ok(self.primal.to_vec()) };
+        let Some(param) = self.evaluator.value(self.dependents.node()) else { return Ok(memory::copy(self.primal)?) };
         let moved = Array::new(param.shape.clone(), Values::Float(moved));
-        Ok(self.evaluator.value_at(&self.dependents, &moved)?.floats().to_vec())
+        Ok(memory::copy(self.evaluator.value_at(&self.dependents, moved)?.floats())?)
     }
 
     fn finish(self) -> GradientResult {

@@ -6,9 +6,9 @@
 
 use crate::ir::array::{linear, points};
 use crate::ir::kernel::{BinaryFn, Combine, CompareFn, MapDim, Scalar, Source, UnaryFn};
-use crate::ir::{Array, Call, DType, Kernel, Loop, Precision, Shape, TensorType, Values};
+use crate::ir::{Array, Call, DType, Kernel, Loop, OutOfMemory, Precision, Shape, TensorType, Values, memory};
 
-/// Why a kernel has no value. All but [`Composite`](KernelError::Composite) are defects of the operator.
+/// Why a kernel has no value. [`Malformed`](KernelError::Malformed) is a defect of the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
     /// Composite operators are expanded before they are lowered.
@@ -16,6 +16,26 @@ pub enum KernelError {
     Composite,
     #[error("loop {at}: {what}")]
     Malformed { at: usize, what: &'static str },
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+}
+
+/// Why one loop has no value.
+enum Fault {
+    Malformed(&'static str),
+    OutOfMemory(OutOfMemory),
+}
+
+impl From<&'static str> for Fault {
+    fn from(what: &'static str) -> Fault {
+        Fault::Malformed(what)
+    }
+}
+
+impl From<OutOfMemory> for Fault {
+    fn from(error: OutOfMemory) -> Fault {
+        Fault::OutOfMemory(error)
+    }
 }
 
 /// One scalar with its dtype.
@@ -49,7 +69,7 @@ pub fn run(
         Kernel::Reshape => {
             let malformed = KernelError::Malformed { at: 0, what: "a reshape needs one operand of as many elements" };
             let x = args.first().filter(|x| x.values.len() as u64 == result.shape.elements()).ok_or(malformed)?;
-            return Ok(Array::new(result.shape.clone(), x.values.clone()));
+            return Ok(Array::new(result.shape.clone(), x.values.copy()?));
         }
         Kernel::Composite => return Err(KernelError::Composite),
     };
@@ -62,7 +82,10 @@ pub fn run(
     let mut temporaries: Vec<Tensor<'_>> = Vec::new();
     for (at, l) in loops.iter().enumerate() {
         let nest = Nest { l, operands: &operands, temporaries: &temporaries, precision };
-        let array = nest.run().map_err(|what| KernelError::Malformed { at, what })?;
+        let array = nest.run().map_err(|fault| match fault {
+            Fault::Malformed(what) => KernelError::Malformed { at, what },
+            Fault::OutOfMemory(error) => KernelError::OutOfMemory(error),
+        })?;
         temporaries.push(Tensor { dtype: l.dtype, array: std::borrow::Cow::Owned(array) });
     }
     match temporaries.pop() {
@@ -83,7 +106,7 @@ struct Nest<'a> {
 }
 
 impl Nest<'_> {
-    fn run(&self) -> Result<Array, &'static str> {
+    fn run(&self) -> Result<Array, Fault> {
         let l = self.l;
         let shape = Shape::new(l.shape.clone()).map_err(|_| "the shape overflows")?;
         self.check_map(&l.result_map, &l.shape)?;
@@ -91,11 +114,12 @@ impl Nest<'_> {
             self.check_map(&read.map, &self.source(read.source)?.array.shape)?;
         }
         if l.reduce.is_none() && !l.reduction_dims().iter().all(|d| l.domain[*d] == 1) {
-            return Err("writes one place several times without combining");
+            return Err("writes one place several times without combining".into());
         }
         let start = self.neutral()?;
-        let mut out = vec![start; shape.elements() as usize];
-        let mut written = vec![false; out.len()];
+        let count = shape.elements();
+        let mut out = memory::filled(count, start)?;
+        let mut written = memory::filled(count, false)?;
         for point in points(&l.domain) {
             let value = self.eval(&l.body, &point)?;
             let place = linear(&l.shape, through(&l.result_map, &point));
@@ -112,24 +136,24 @@ impl Nest<'_> {
                 }
             };
             if dtype(out[place]) != l.dtype {
-                return Err("the body has another dtype than the loop");
+                return Err("the body has another dtype than the loop".into());
             }
             written[place] = true;
         }
         if l.reduce.is_none() && !written.into_iter().all(|w| w) {
-            return Err("leaves places unwritten");
+            return Err("leaves places unwritten".into());
         }
         let mut values = match l.dtype {
-            DType::F32 | DType::F64 => Values::Float(Vec::with_capacity(out.len())),
-            DType::I32 | DType::I64 => Values::Int(Vec::with_capacity(out.len())),
-            DType::Bool => Values::Bool(Vec::with_capacity(out.len())),
+            DType::F32 | DType::F64 => Values::Float(memory::reserve(count)?),
+            DType::I32 | DType::I64 => Values::Int(memory::reserve(count)?),
+            DType::Bool => Values::Bool(memory::reserve(count)?),
         };
         for element in out {
             match (&mut values, element) {
                 (Values::Float(v), Element::Float(x, _)) => v.push(x),
                 (Values::Int(v), Element::Int(x, _)) => v.push(x),
                 (Values::Bool(v), Element::Bool(x)) => v.push(x),
-                _ => return Err("the body has another dtype than the loop"),
+                _ => return Err("the body has another dtype than the loop".into()),
             }
         }
         Ok(Array::new(shape, values))

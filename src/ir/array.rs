@@ -1,5 +1,6 @@
 //! Arrays of the reference semantics: row-major, floats kept as `f64`.
 
+use super::memory::{self, OutOfMemory};
 use super::types::{DType, Shape};
 
 /// In which precision the reference semantics compute.
@@ -42,13 +43,27 @@ impl Values {
         self.len() == 0
     }
 
-    /// Elements in the order of `places`, each a linear index.
-    #[must_use]
-    pub fn pick(&self, places: impl Iterator<Item = usize>) -> Values {
+    /// Elements in the order of `places`, `count` linear indices.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]
+    pub fn pick(&self, count: u64, places: impl Iterator<Item = usize>) -> Result<Values, OutOfMemory> {
         match self {
-            Values::Float(v) => Values::Float(places.map(|i| v[i]).collect()),
-            Values::Int(v) => Values::Int(places.map(|i| v[i]).collect()),
-            Values::Bool(v) => Values::Bool(places.map(|i| v[i]).collect()),
+            Values::Float(v) => memory::collect(count, places.map(|i| v[i])).map(Values::Float),
+            Values::Int(v) => memory::collect(count, places.map(|i| v[i])).map(Values::Int),
+            Values::Bool(v) => memory::collect(count, places.map(|i| v[i])).map(Values::Bool),
+        }
+    }
+
+    /// A copy of all elements.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]
+    pub fn copy(&self) -> Result<Values, OutOfMemory> {
+        match self {
+            Values::Float(v) => memory::copy(v).map(Values::Float),
+            Values::Int(v) => memory::copy(v).map(Values::Int),
+            Values::Bool(v) => memory::copy(v).map(Values::Bool),
         }
     }
 }
@@ -65,6 +80,14 @@ impl Array {
     pub fn new(shape: Shape, values: Values) -> Array {
         debug_assert_eq!(shape.elements(), values.len() as u64);
         Array { shape, values }
+    }
+
+    /// A copy, which unlike `clone` may be refused.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]
+    pub fn copy(&self) -> Result<Array, OutOfMemory> {
+        Ok(Array::new(self.shape.clone(), self.values.copy()?))
     }
 
     pub fn floats(&self) -> &[f64] {

@@ -8,6 +8,7 @@ pub mod checks;
 pub mod graph;
 pub mod kernel;
 pub mod level;
+pub mod memory;
 pub mod names;
 pub mod operator;
 pub mod ops;
@@ -21,8 +22,10 @@ pub use checks::{Check, Checks};
 pub use graph::{Graph, Handler, HandlerParam, Node, NodeId, NodeKind, Origin, Output, RuleRef};
 pub use kernel::{Kernel, Loop};
 pub use level::Level;
+pub use memory::OutOfMemory;
 pub use operator::{
-    BindError, Bound, Call, OpId, Operator, Param, Registry, Signature, Trap, TypeError, TypeErrorKind, Where,
+    BindError, Bound, Call, EvalError, OpId, Operator, Param, Registry, Signature, Trap, TypeError, TypeErrorKind,
+    Where,
 };
 pub use range::Range;
 pub use types::{DType, Placement, Shape, ShapeOverflow, TensorType};

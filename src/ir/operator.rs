@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::array::{Array, Precision};
 use super::attr::{AttrKind, AttrValue};
 use super::kernel::Kernel;
+use super::memory::OutOfMemory;
 use super::range::Range;
 use super::types::{DType, TensorType};
 
@@ -228,6 +229,15 @@ pub struct Trap {
     pub operator: String,
 }
 
+/// Why an operator has no result for its operands.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvalError {
+    #[error(transparent)]
+    Trap(#[from] Trap),
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+}
+
 /// Operand types and attributes of one call, in storage order.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
@@ -295,11 +305,12 @@ pub trait Operator: Send + Sync {
     /// The first violated premise.
     fn infer(&self, call: Call<'_>) -> Result<TensorType, TypeError>;
 
-    /// The reference semantics, written without regard to speed or to [`kernel`](Operator::kernel).
+    /// The reference semantics, written without regard to speed or to [`kernel`](Operator::kernel). Elements are kept in
+    /// memory from [`memory`](super::memory), which may be refused.
     ///
     /// # Errors
-    /// A [`Trap`] where the specification traps.
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap>;
+    /// A [`Trap`] where the specification traps, or memory does not suffice.
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError>;
 
     /// The lowering.
     fn kernel(&self, call: Call<'_>, result: &TensorType) -> Kernel;

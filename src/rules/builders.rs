@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::term::Builder;
 use crate::ir::operator::{Call, Eval};
 use crate::ir::{
-    Array, AttrValue, Graph, NodeId, OpId, Origin, Precision, Registry, RuleRef, TensorType, Trap, TypeError,
+    Array, AttrValue, EvalError, Graph, NodeId, OpId, Origin, Precision, Registry, RuleRef, TensorType, TypeError,
     TypeErrorKind, Where,
 };
 
@@ -127,13 +127,13 @@ pub struct ArrayBuilder<'a> {
     pub registry: &'a Registry,
     pub precision: Precision,
     values: Vec<(TensorType, Array)>,
-    /// The first trap; values computed after it mean nothing.
-    pub trap: Option<Trap>,
+    /// The first operator that had no result; values computed after it mean nothing.
+    pub failure: Option<EvalError>,
 }
 
 impl<'a> ArrayBuilder<'a> {
     pub fn new(registry: &'a Registry, precision: Precision) -> Self {
-        Self { registry, precision, values: Vec::new(), trap: None }
+        Self { registry, precision, values: Vec::new(), failure: None }
     }
 
     pub fn given(&mut self, ty: TensorType, array: Array) -> usize {
@@ -142,8 +142,8 @@ impl<'a> ArrayBuilder<'a> {
     }
 
     /// The value of `id`.
-    pub fn array(&self, id: usize) -> &Array {
-        &self.values[id].1
+    pub fn into_array(mut self, id: usize) -> Array {
+        self.values.swap_remove(id).1
     }
 }
 
@@ -162,9 +162,10 @@ impl Builder for ArrayBuilder<'_> {
         let eval = Eval { call, args: &args, result: &result, precision: self.precision };
         match self.registry.op(op).reference(&eval) {
             Ok(array) => Ok(self.given(result, array)),
-            Err(trap) => {
-                self.trap.get_or_insert(trap);
-                Err(TypeError::new(TypeErrorKind::Attribute, Where::Call, "a trap"))
+            Err(error) => {
+                let message = error.to_string();
+                self.failure.get_or_insert(error);
+                Err(TypeError::new(TypeErrorKind::Attribute, Where::Call, message))
             }
         }
     }

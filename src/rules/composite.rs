@@ -8,7 +8,8 @@ use super::rule::Def;
 use super::term::expand;
 use crate::ir::operator::{Call, Eval, Operator, Signature};
 use crate::ir::{
-    Array, AttrValue, DType, Kernel, Placement, Registry, Shape, TensorType, Trap, TypeError, TypeErrorKind, Where,
+    Array, AttrValue, DType, EvalError, Kernel, Placement, Registry, Shape, TensorType, Trap, TypeError, TypeErrorKind,
+    Where,
 };
 
 /// The operator of a `def`. Its body refers to operators of the registry that it is itself part of, so both are
@@ -66,20 +67,17 @@ impl Operator for Composite {
         Ok(super::term::Builder::ty(&builder, result))
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
-        let failed = || Trap { operator: self.name.clone() };
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
+        let failed = || EvalError::Trap(Trap { operator: self.name.clone() });
         let (def, registry) = self.body().map_err(|_| failed())?;
         let mut builder = ArrayBuilder::new(&registry, eval.precision);
-        let operands: Vec<usize> = eval
-            .call
-            .operands
-            .iter()
-            .zip(eval.args)
-            .map(|(ty, array)| builder.given((*ty).clone(), (*array).clone()))
-            .collect();
+        let mut operands = Vec::with_capacity(eval.args.len());
+        for (ty, array) in eval.call.operands.iter().zip(eval.args) {
+            operands.push(builder.given((*ty).clone(), array.copy()?));
+        }
         match expand(def, &operands, eval.call.attrs, &mut builder) {
-            Ok(id) => Ok(builder.array(id).clone()),
-            Err(_) => Err(builder.trap.unwrap_or_else(failed)),
+            Ok(id) => Ok(builder.into_array(id)),
+            Err(_) => Err(builder.failure.unwrap_or_else(failed)),
         }
     }
 

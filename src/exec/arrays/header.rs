@@ -4,6 +4,7 @@
 //! literal parsers take exponential time or overflow on headers made for it.)
 
 use super::ArrayErrorCause;
+use super::elements::Order;
 use crate::ir::types::MAX_RANK;
 use crate::ir::{DType, Shape};
 
@@ -11,14 +12,14 @@ use crate::ir::{DType, Shape};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub dtype: DType,
-    pub big_endian: bool,
+    pub order: Order,
     /// First axis fastest.
     pub fortran_order: bool,
     pub shape: Shape,
 }
 
-fn malformed(what: impl Into<String>) -> ArrayErrorCause {
-    ArrayErrorCause::Header(what.into())
+pub(super) fn malformed(what: impl Into<String>) -> ArrayErrorCause {
+    ArrayErrorCause::Header { format: "npy", what: what.into() }
 }
 
 /// The dictionary of the text after the magic, version and length.
@@ -48,10 +49,10 @@ pub(super) fn parse(text: &[u8]) -> Result<Header, ArrayErrorCause> {
         return Err(malformed("something follows the dictionary"));
     }
     let missing = |key: &str| malformed(format!("the key '{key}' is missing"));
-    let (dtype, big_endian) = descr.ok_or_else(|| missing("descr"))?;
+    let (dtype, order) = descr.ok_or_else(|| missing("descr"))?;
     let fortran_order = fortran_order.ok_or_else(|| missing("fortran_order"))?;
     let shape = Shape::new(dims.ok_or_else(|| missing("shape"))?)?;
-    Ok(Header { dtype, big_endian, fortran_order, shape })
+    Ok(Header { dtype, order, fortran_order, shape })
 }
 
 /// Bytes of the text, made printable.
@@ -140,12 +141,12 @@ impl<'a> Cursor<'a> {
         Ok(dims)
     }
 
-    /// The dtype, and whether it is stored big-endian.
-    fn descr(&mut self) -> Result<(DType, bool), ArrayErrorCause> {
+    /// The dtype and its byte order.
+    fn descr(&mut self) -> Result<(DType, Order), ArrayErrorCause> {
         self.skip_space();
         if matches!(self.rest, [b'[' | b'(', ..]) {
             let what = "a structured dtype";
-            return Err(ArrayErrorCause::DType { descr: "[..]".into(), what, convert: None });
+            return Err(ArrayErrorCause::DType { name: "[..]".into(), what, convert: None });
         }
         let descr = self.string()?;
         let (order, kind) = match descr {
@@ -160,11 +161,17 @@ impl<'a> Cursor<'a> {
             b"f8" => DType::F64,
             _ => {
                 let (what, convert) = describe(kind);
-                return Err(ArrayErrorCause::DType { descr: quoted(descr), what, convert });
+                let convert = convert.map(|dtype| format!("x.astype(numpy.{dtype})"));
+                return Err(ArrayErrorCause::DType { name: quoted(descr), what, convert });
             }
         };
-        let big_endian = order == b'>' || (order == b'=' && cfg!(target_endian = "big"));
-        Ok((dtype, big_endian))
+        let order = match order {
+            b'>' => Order::Big,
+            b'<' => Order::Little,
+            // `|`: one byte has no order.
+            _ => Order::NATIVE,
+        };
+        Ok((dtype, order))
     }
 }
 
@@ -186,18 +193,15 @@ fn describe(kind: &[u8]) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// Magic, version 1.0, length and dictionary, padded to a multiple of 64 bytes as NumPy does.
+/// Magic, version 1.0, length and dictionary, padded to a multiple of 64 bytes as NumPy does. Elements follow in row-major
+/// order, little-endian on every machine.
 pub(super) fn encode(dtype: DType, shape: &Shape) -> Vec<u8> {
-    let descr = match (dtype, cfg!(target_endian = "big")) {
-        (DType::Bool, _) => "|b1",
-        (DType::I32, false) => "<i4",
-        (DType::I64, false) => "<i8",
-        (DType::F32, false) => "<f4",
-        (DType::F64, false) => "<f8",
-        (DType::I32, true) => ">i4",
-        (DType::I64, true) => ">i8",
-        (DType::F32, true) => ">f4",
-        (DType::F64, true) => ">f8",
+    let descr = match dtype {
+        DType::Bool => "|b1",
+        DType::I32 => "<i4",
+        DType::I64 => "<i8",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
     };
     let dims: Vec<String> = shape.iter().map(u64::to_string).collect();
     let tuple = match dims.as_slice() {
@@ -227,10 +231,10 @@ mod tests {
     #[test]
     fn reads_what_numpy_has_written_over_the_years() {
         let plain = parse(b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }   \n").unwrap();
-        assert_eq!((plain.dtype, plain.big_endian, plain.fortran_order), (DType::F32, false, false));
+        assert_eq!((plain.dtype, plain.order, plain.fortran_order), (DType::F32, Order::Little, false));
         assert_eq!(&*plain.shape, &[3, 4]);
         let old = parse(b"{\"shape\":(2L,),\"fortran_order\":True,\"descr\":\">i8\"}").unwrap();
-        assert_eq!((old.dtype, old.big_endian, old.fortran_order), (DType::I64, true, true));
+        assert_eq!((old.dtype, old.order, old.fortran_order), (DType::I64, Order::Big, true));
         assert_eq!(&*old.shape, &[2]);
         assert_eq!(parse(b"{'descr': '|b1', 'fortran_order': False, 'shape': ()}").unwrap().shape.rank(), 0);
     }

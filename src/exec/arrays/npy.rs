@@ -1,17 +1,28 @@
-//! One array: header and elements.
+//! One array without a name: header and elements.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
+use super::elements::{self, read_until_full};
 use super::header::{self, Header};
-use super::{ArrayErrorCause, Tensor};
+use super::{ArrayErrorCause, Tensor, Wanted};
 use crate::ir::Shape;
 
+/// What every `.npy` file starts with.
+pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
 /// Longest header that is read. NumPy writes less than 10,000 bytes, and refuses more by default.
 const MAX_HEADER: u32 = 1 << 16;
 
-/// Reads an array of which `length` bytes are there, if that is known beforehand.
-pub(super) fn read(reader: &mut impl Read, length: Option<u64>) -> Result<Tensor, ArrayErrorCause> {
+/// Reads an array of which `length` bytes are there, if that is known beforehand. Its elements are read only if it is
+/// what is wanted.
+pub(super) fn read(
+    reader: &mut impl Read,
+    length: Option<u64>,
+    wanted: Option<Wanted<'_>>,
+) -> Result<Tensor, ArrayErrorCause> {
     let (header, taken) = read_header(reader)?;
+    if let Some(wanted) = wanted {
+        wanted.check(header.dtype, &header.shape)?;
+    }
     let announced = header.shape.elements() * header.dtype.size();
     if let Some(found) = length.map(|l| l.saturating_sub(taken)) {
         if found < announced {
@@ -21,39 +32,22 @@ pub(super) fn read(reader: &mut impl Read, length: Option<u64>) -> Result<Tensor
             return Err(ArrayErrorCause::TooLong { announced });
         }
     }
-    // Where the length is not known (a pipe) or not to be believed (an archive), memory is still committed only as
-    // the elements arrive: see `Tensor::zeros`.
-    let mut tensor = Tensor::zeros(header.dtype, header.shape.clone())?;
-    let found = read_until_full(reader, tensor.as_bytes_mut()).map_err(ArrayErrorCause::Read)?;
-    if found < announced {
-        return Err(ArrayErrorCause::Truncated { announced, found });
-    }
+    let tensor = elements::read(reader, header.dtype, header.shape.clone(), header.order)?;
     // Reading to the end is also what makes an archive compare its checksum.
     if read_until_full(reader, &mut [0]).map_err(ArrayErrorCause::Read)? != 0 {
         return Err(ArrayErrorCause::TooLong { announced });
     }
-    if header.big_endian != cfg!(target_endian = "big") {
-        let size = header.dtype.size() as usize;
-        tensor.as_bytes_mut().chunks_exact_mut(size).for_each(<[u8]>::reverse);
-    }
-    if header.fortran_order && header.shape.rank() > 1 {
-        tensor = to_row_major(&tensor, &header.shape)?;
-    }
-    if header.dtype == crate::ir::DType::Bool {
-        // NumPy reads any byte but zero as true; compiled code wants 1.
-        tensor.as_bytes_mut().iter_mut().for_each(|b| *b = u8::from(*b != 0));
-    }
-    Ok(tensor)
+    if header.fortran_order && header.shape.rank() > 1 { to_row_major(&tensor, &header.shape) } else { Ok(tensor) }
 }
 
 /// The header, and how many bytes it took.
 fn read_header(reader: &mut impl Read) -> Result<(Header, u64), ArrayErrorCause> {
     let mut start = [0; 8];
     let found = read_until_full(reader, &mut start).map_err(ArrayErrorCause::Read)?;
-    if found < 8 || !start.starts_with(b"\x93NUMPY") {
-        return Err(ArrayErrorCause::NotNpy { archive: start.starts_with(b"PK\x03\x04") });
+    if found < 8 || !start.starts_with(MAGIC) {
+        return Err(ArrayErrorCause::NotNpy);
     }
-    let short = |_: io::Error| ArrayErrorCause::Header("the file ends within it".into());
+    let short = |_: io::Error| header::malformed("the file ends within it");
     let (length, preamble) = match (start[6], start[7]) {
         (1, 0) => {
             let mut bytes = [0; 2];
@@ -68,25 +62,11 @@ fn read_header(reader: &mut impl Read) -> Result<(Header, u64), ArrayErrorCause>
         (major, minor) => return Err(ArrayErrorCause::Version { major, minor }),
     };
     if length > MAX_HEADER {
-        return Err(ArrayErrorCause::Header(format!("{length} bytes long, more than {MAX_HEADER}")));
+        return Err(header::malformed(format!("{length} bytes long, more than {MAX_HEADER}")));
     }
     let mut text = vec![0; length as usize];
     reader.read_exact(&mut text).map_err(short)?;
     Ok((header::parse(&text)?, preamble + u64::from(length)))
-}
-
-/// Fills `buffer` as far as the reader goes; returns how far that is.
-fn read_until_full(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<u64> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match reader.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(filled as u64)
 }
 
 /// Elements stored first axis fastest, put into row-major order.
@@ -117,9 +97,4 @@ fn to_row_major(stored: &Tensor, shape: &Shape) -> Result<Tensor, ArrayErrorCaus
         }
     }
     Ok(tensor)
-}
-
-/// Writes the elements in the byte order that `header::encode` announces.
-pub(super) fn write_elements(writer: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
-    writer.write_all(tensor.as_bytes())
 }

@@ -9,7 +9,8 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
-use super::{ArrayError, ArrayErrorCause, Tensor, header, npy, write_atomically};
+use super::elements::{self, Order};
+use super::{ArrayError, ArrayErrorCause, Tensor, Wanted, header, npy, write_atomically};
 
 /// No deflate stream expands further (a match of 258 bytes takes at least two bits).
 const MAX_EXPANSION: u64 = 1032;
@@ -29,6 +30,10 @@ impl Npz {
     /// A file that cannot be read or is no zip archive, two arrays of one name.
     pub fn open(path: &Path) -> Result<Npz, ArrayError> {
         let file = File::open(path).map_err(|e| ArrayError::new(path, ArrayErrorCause::Read(e)))?;
+        Npz::from_file(path, file)
+    }
+
+    pub(super) fn from_file(path: &Path, file: File) -> Result<Npz, ArrayError> {
         let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|e| ArrayError::new(path, cause(e)))?;
         // The library keeps the last of several entries of one name.
         if archive.has_duplicate_names() {
@@ -55,20 +60,24 @@ impl Npz {
         self.names.keys().map(String::as_str)
     }
 
-    /// Reads one array.
+    /// Reads one array, if it is what is wanted.
     ///
     /// # Errors
-    /// If there is none of that name, or as for [`read_npy`](super::read_npy).
-    pub fn read(&mut self, name: &str) -> Result<Tensor, ArrayError> {
+    /// If there is none of that name, if it is not what is wanted, or as for [`read_npy`](super::read_npy).
+    pub fn read(&mut self, name: &str, wanted: Option<Wanted<'_>>) -> Result<Tensor, ArrayError> {
         let Some(&index) = self.names.get(name) else {
             let names = self.names.keys().cloned().collect();
             return Err(ArrayError::entry(&self.path, name, ArrayErrorCause::NoSuchArray { names }));
         };
-        read_entry(&mut self.archive, index).map_err(|e| ArrayError::entry(&self.path, name, e))
+        read_entry(&mut self.archive, index, wanted).map_err(|e| ArrayError::entry(&self.path, name, e))
     }
 }
 
-fn read_entry(archive: &mut ZipArchive<BufReader<File>>, index: usize) -> Result<Tensor, ArrayErrorCause> {
+fn read_entry(
+    archive: &mut ZipArchive<BufReader<File>>,
+    index: usize,
+    wanted: Option<Wanted<'_>>,
+) -> Result<Tensor, ArrayErrorCause> {
     let mut entry = archive.by_index(index).map_err(cause)?;
     let (announced, compressed) = (entry.size(), entry.compressed_size());
     let possible = match entry.compression() {
@@ -78,20 +87,25 @@ fn read_entry(archive: &mut ZipArchive<BufReader<File>>, index: usize) -> Result
     if announced > possible {
         return Err(ArrayErrorCause::Inflated { announced, compressed });
     }
-    npy::read(&mut entry, Some(announced)).map_err(|e| match e {
-        // A bad checksum or compressed stream is the archive's fault, not the disk's.
-        ArrayErrorCause::Read(e) if matches!(e.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
-            ArrayErrorCause::Archive(e.to_string())
-        }
+    npy::read(&mut entry, Some(announced), wanted).map_err(|e| match e {
+        ArrayErrorCause::Read(e) => io_cause(e),
         other => other,
     })
 }
 
 fn cause(error: ZipError) -> ArrayErrorCause {
     match error {
-        ZipError::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => ArrayErrorCause::Archive("it ends early".into()),
-        ZipError::Io(e) => ArrayErrorCause::Read(e),
+        ZipError::Io(e) => io_cause(e),
         other => ArrayErrorCause::Archive(other.to_string()),
+    }
+}
+
+/// What the system did not say, the library found in the archive: a bad checksum, a compressed stream that is none.
+fn io_cause(error: io::Error) -> ArrayErrorCause {
+    match error.kind() {
+        _ if error.raw_os_error().is_some() => ArrayErrorCause::Read(error),
+        io::ErrorKind::UnexpectedEof => ArrayErrorCause::Archive("it ends early".into()),
+        _ => ArrayErrorCause::Archive(error.to_string()),
     }
 }
 
@@ -105,7 +119,7 @@ pub fn read_npz(path: &Path) -> Result<IndexMap<String, Tensor>, ArrayError> {
     names
         .into_iter()
         .map(|name| {
-            let tensor = npz.read(&name)?;
+            let tensor = npz.read(&name, None)?;
             Ok((name, tensor))
         })
         .collect()
@@ -134,7 +148,7 @@ pub fn write_npz<'a>(path: &Path, arrays: impl IntoIterator<Item = (&'a str, &'a
                 other => Stop::Io(other.into()),
             })?;
             zip.write_all(&header)?;
-            npy::write_elements(&mut zip, tensor)?;
+            elements::write(&mut zip, tensor, Order::Little)?;
         }
         zip.finish().map_err(io::Error::from)?;
         Ok(())

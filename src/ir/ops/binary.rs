@@ -7,7 +7,8 @@ use super::unary::wrap;
 use crate::ir::array::{Array, Values};
 use crate::ir::attr::AttrValue;
 use crate::ir::kernel::{BinaryFn, Kernel, Loop, Scalar};
-use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError};
+use crate::ir::memory;
+use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError};
 use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
@@ -87,15 +88,16 @@ impl Operator for Binary {
         Ok(premises.ty(0).clone())
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let (a, b) = (eval.args[0], eval.args[1]);
-        let dtype = eval.result.dtype;
+        let (dtype, n) = (eval.result.dtype, eval.result.shape.elements());
         let values = if dtype.is_float() {
             let pairs = a.floats().iter().zip(b.floats());
-            Values::Float(pairs.map(|(a, b)| eval.precision.round(dtype, (self.float)(*a, *b))).collect())
+            let of = |(a, b): (&f64, &f64)| eval.precision.round(dtype, (self.float)(*a, *b));
+            Values::Float(memory::collect(n, pairs.map(of))?)
         } else {
             let pairs = a.ints().iter().zip(b.ints());
-            Values::Int(pairs.map(|(a, b)| wrap(dtype, (self.int)(*a, *b))).collect())
+            Values::Int(memory::collect(n, pairs.map(|(a, b)| wrap(dtype, (self.int)(*a, *b))))?)
         };
         Ok(Array::new(eval.result.shape.clone(), values))
     }

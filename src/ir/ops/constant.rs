@@ -6,7 +6,8 @@ use super::premises::{Premises, host};
 use crate::ir::array::{Array, Values};
 use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::{Kernel, Loop, Scalar};
-use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError, TypeErrorKind, Where};
+use crate::ir::memory;
+use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError, TypeErrorKind, Where};
 use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
@@ -73,13 +74,15 @@ impl Operator for Splat {
         Ok(ty.clone())
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let value = eval.call.attrs[0].as_float().unwrap_or(0.0);
-        let n = eval.result.shape.elements() as usize;
+        let n = eval.result.shape.elements();
         let values = match eval.result.dtype {
-            DType::F32 | DType::F64 => Values::Float(vec![eval.precision.round(eval.result.dtype, value); n]),
-            DType::I32 | DType::I64 => Values::Int(vec![value as i64; n]),
-            DType::Bool => Values::Bool(vec![value != 0.0; n]),
+            DType::F32 | DType::F64 => {
+                Values::Float(memory::filled(n, eval.precision.round(eval.result.dtype, value))?)
+            }
+            DType::I32 | DType::I64 => Values::Int(memory::filled(n, value as i64)?),
+            DType::Bool => Values::Bool(memory::filled(n, value != 0.0)?),
         };
         Ok(Array::new(eval.result.shape.clone(), values))
     }
@@ -130,26 +133,24 @@ impl Operator for Cast {
         }
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let to = eval.result.dtype;
         let float = |v: f64| eval.precision.round(to, v);
         let int = |v: i64| if to == DType::I32 { v.clamp(i32::MIN.into(), i32::MAX.into()) } else { v };
         let values = match (&eval.args[0].values, to) {
-            (Values::Float(v), DType::F32 | DType::F64) => Values::Float(v.iter().map(|x| float(*x)).collect()),
-            (Values::Float(v), DType::I32 | DType::I64) => Values::Int(v.iter().map(|x| int(*x as i64)).collect()),
-            (Values::Float(v), DType::Bool) => Values::Bool(v.iter().map(|x| *x != 0.0).collect()),
+            (Values::Float(v), DType::F32 | DType::F64) => Values::Float(memory::map(v, |x| float(*x))?),
+            (Values::Float(v), DType::I32 | DType::I64) => Values::Int(memory::map(v, |x| int(*x as i64))?),
+            (Values::Float(v), DType::Bool) => Values::Bool(memory::map(v, |x| *x != 0.0)?),
             // One rounding: an i64 goes to f32 directly, not by way of f64.
             (Values::Int(v), DType::F32) if eval.precision == crate::ir::Precision::Typed => {
-                Values::Float(v.iter().map(|x| f64::from(*x as f32)).collect())
+                Values::Float(memory::map(v, |x| f64::from(*x as f32))?)
             }
-            (Values::Int(v), DType::F32 | DType::F64) => Values::Float(v.iter().map(|x| *x as f64).collect()),
-            (Values::Int(v), DType::I32 | DType::I64) => Values::Int(v.iter().map(|x| int(*x)).collect()),
-            (Values::Int(v), DType::Bool) => Values::Bool(v.iter().map(|x| *x != 0).collect()),
-            (Values::Bool(v), DType::F32 | DType::F64) => {
-                Values::Float(v.iter().map(|x| f64::from(u8::from(*x))).collect())
-            }
-            (Values::Bool(v), DType::I32 | DType::I64) => Values::Int(v.iter().map(|x| i64::from(*x)).collect()),
-            (Values::Bool(v), DType::Bool) => Values::Bool(v.clone()),
+            (Values::Int(v), DType::F32 | DType::F64) => Values::Float(memory::map(v, |x| *x as f64)?),
+            (Values::Int(v), DType::I32 | DType::I64) => Values::Int(memory::map(v, |x| int(*x))?),
+            (Values::Int(v), DType::Bool) => Values::Bool(memory::map(v, |x| *x != 0)?),
+            (Values::Bool(v), DType::F32 | DType::F64) => Values::Float(memory::map(v, |x| f64::from(u8::from(*x)))?),
+            (Values::Bool(v), DType::I32 | DType::I64) => Values::Int(memory::map(v, |x| i64::from(*x))?),
+            (Values::Bool(v), DType::Bool) => Values::Bool(memory::copy(v)?),
         };
         Ok(Array::new(eval.result.shape.clone(), values))
     }
@@ -204,8 +205,8 @@ impl Operator for StopGradient {
         Ok(call.operands[0].clone())
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
-        Ok(eval.args[0].clone())
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
+        Ok(eval.args[0].copy()?)
     }
 
     fn kernel(&self, _call: Call<'_>, result: &TensorType) -> Kernel {

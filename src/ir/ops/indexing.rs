@@ -6,7 +6,10 @@ use super::premises::{Premises, host};
 use crate::ir::array::{Array, Values, linear, points};
 use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::{CompareFn, Kernel, Loop, MapDim, Read, Scalar, Source};
-use crate::ir::operator::{Bound, Call, Eval, Operator, Signature, Trap, TypeError, TypeErrorKind, Visibility, Where};
+use crate::ir::memory::{self, OutOfMemory};
+use crate::ir::operator::{
+    Bound, Call, Eval, EvalError, Operator, Signature, Trap, TypeError, TypeErrorKind, Visibility, Where,
+};
 use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
@@ -81,18 +84,18 @@ impl Operator for TakeAlongAxis {
         Ok(values.with_shape(shape))
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let (values, indices) = (eval.args[0], eval.args[1].ints());
         let axis = eval.call.axis(0);
         let size = values.shape[axis];
-        let mut places = Vec::with_capacity(indices.len());
+        let mut places = memory::reserve(indices.len() as u64)?;
         for (point, index) in points(&eval.result.shape).zip(indices) {
             match u64::try_from(*index) {
                 Ok(i) if i < size => places.push(linear(&values.shape, with_axis(&point, axis, i))),
-                _ => return Err(trap(self.name())),
+                _ => return Err(trap(self.name()).into()),
             }
         }
-        Ok(Array::new(eval.result.shape.clone(), values.values.pick(places.into_iter())))
+        Ok(Array::new(eval.result.shape.clone(), values.values.pick(indices.len() as u64, places.into_iter())?))
     }
 
     fn kernel(&self, call: Call<'_>, result: &TensorType) -> Kernel {
@@ -227,22 +230,22 @@ impl Operator for ScatterAlongAxis {
         Ok(dest.clone())
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let (updates, indices) = (eval.args[0], eval.args[1].ints());
         let axis = eval.call.axis(0);
         let shape = &eval.result.shape;
-        let mut places = Vec::with_capacity(indices.len());
+        let mut places = memory::reserve(indices.len() as u64)?;
         for (point, index) in points(&updates.shape).zip(indices) {
             match u64::try_from(*index) {
                 Ok(i) if i < shape[axis] => places.push(linear(shape, with_axis(&point, axis, i))),
-                _ => return Err(trap(self.name())),
+                _ => return Err(trap(self.name()).into()),
             }
         }
-        let size = shape.elements() as usize;
+        let size = shape.elements();
         let values = match &updates.values {
-            Values::Float(v) => Values::Float(scattered(size, &places, v, 0.0)),
-            Values::Int(v) => Values::Int(scattered(size, &places, v, 0)),
-            Values::Bool(v) => Values::Bool(scattered(size, &places, v, false)),
+            Values::Float(v) => Values::Float(scattered(size, &places, v, 0.0)?),
+            Values::Int(v) => Values::Int(scattered(size, &places, v, 0)?),
+            Values::Bool(v) => Values::Bool(scattered(size, &places, v, false)?),
         };
         Ok(Array::new(shape.clone(), values))
     }
@@ -279,12 +282,12 @@ impl Operator for ScatterAlongAxis {
 }
 
 /// `size` zeros with `values[i]` at `places[i]`; places are distinct by construction.
-fn scattered<T: Copy>(size: usize, places: &[usize], values: &[T], zero: T) -> Vec<T> {
-    let mut out = vec![zero; size];
+fn scattered<T: Copy>(size: u64, places: &[usize], values: &[T], zero: T) -> Result<Vec<T>, OutOfMemory> {
+    let mut out = memory::filled(size, zero)?;
     for (place, value) in places.iter().zip(values) {
         out[*place] = *value;
     }
-    out
+    Ok(out)
 }
 
 /// Types and axes of the instances of both operators.

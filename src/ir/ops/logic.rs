@@ -6,7 +6,8 @@ use super::premises::{Accept, Premises, host};
 use crate::ir::array::{Array, Values};
 use crate::ir::attr::AttrValue;
 use crate::ir::kernel::{BinaryFn, CompareFn, Kernel, Loop, Scalar, UnaryFn};
-use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError};
+use crate::ir::memory::{self, OutOfMemory};
+use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError};
 use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
@@ -65,7 +66,7 @@ impl Compare {
         matches!(self.function, CompareFn::Eq | CompareFn::Ne)
     }
 
-    fn apply<T: PartialOrd>(&self, a: &[T], b: &[T]) -> Vec<bool> {
+    fn apply<T: PartialOrd>(&self, a: &[T], b: &[T]) -> Result<Vec<bool>, OutOfMemory> {
         let compare = |a: &T, b: &T| match self.function {
             CompareFn::Eq => a == b,
             CompareFn::Ne => a != b,
@@ -74,7 +75,7 @@ impl Compare {
             CompareFn::Gt => a > b,
             CompareFn::Ge => a >= b,
         };
-        a.iter().zip(b).map(|(a, b)| compare(a, b)).collect()
+        memory::collect(a.len() as u64, a.iter().zip(b).map(|(a, b)| compare(a, b)))
     }
 }
 
@@ -103,12 +104,12 @@ impl Operator for Compare {
         Ok(premises.ty(0).with_dtype(DType::Bool))
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let values = match (&eval.args[0].values, &eval.args[1].values) {
             (Values::Float(a), Values::Float(b)) => self.apply(a, b),
             (Values::Int(a), Values::Int(b)) => self.apply(a, b),
             _ => self.apply(eval.args[0].bools(), eval.args[1].bools()),
-        };
+        }?;
         Ok(Array::new(eval.result.shape.clone(), Values::Bool(values)))
     }
 
@@ -154,7 +155,7 @@ impl Operator for Logical {
         Ok(premises.ty(0).clone())
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let a = eval.args[0].bools();
         let b = eval.args.get(1).map_or(a, |b| b.bools());
         let values = a.iter().zip(b).map(|(a, b)| match self.function {
@@ -162,7 +163,7 @@ impl Operator for Logical {
             LogicalFn::Or => *a || *b,
             LogicalFn::Not => !*a,
         });
-        Ok(Array::new(eval.result.shape.clone(), Values::Bool(values.collect())))
+        Ok(Array::new(eval.result.shape.clone(), Values::Bool(memory::collect(a.len() as u64, values)?)))
     }
 
     fn kernel(&self, call: Call<'_>, result: &TensorType) -> Kernel {
@@ -206,15 +207,16 @@ impl Operator for Select {
         Ok(premises.ty(1).clone())
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
-        fn pick<T: Copy>(cond: &[bool], a: &[T], b: &[T]) -> Vec<T> {
-            cond.iter().zip(a.iter().zip(b)).map(|(c, (a, b))| if *c { *a } else { *b }).collect()
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
+        fn pick<T: Copy>(cond: &[bool], a: &[T], b: &[T]) -> Result<Vec<T>, OutOfMemory> {
+            let arms = cond.iter().zip(a.iter().zip(b));
+            memory::collect(cond.len() as u64, arms.map(|(c, (a, b))| if *c { *a } else { *b }))
         }
         let cond = eval.args[0].bools();
         let values = match (&eval.args[1].values, &eval.args[2].values) {
-            (Values::Float(a), Values::Float(b)) => Values::Float(pick(cond, a, b)),
-            (Values::Int(a), Values::Int(b)) => Values::Int(pick(cond, a, b)),
-            _ => Values::Bool(pick(cond, eval.args[1].bools(), eval.args[2].bools())),
+            (Values::Float(a), Values::Float(b)) => Values::Float(pick(cond, a, b)?),
+            (Values::Int(a), Values::Int(b)) => Values::Int(pick(cond, a, b)?),
+            _ => Values::Bool(pick(cond, eval.args[1].bools(), eval.args[2].bools())?),
         };
         Ok(Array::new(eval.result.shape.clone(), values))
     }

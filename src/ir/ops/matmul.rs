@@ -6,7 +6,8 @@ use super::premises::{Accept, Premises, host};
 use crate::ir::array::{Array, Values, linear, points};
 use crate::ir::attr::AttrValue;
 use crate::ir::kernel::{BinaryFn, Combine, Kernel, Loop, MapDim, Read, Scalar, Source};
-use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError, TypeErrorKind, Where};
+use crate::ir::memory;
+use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError, TypeErrorKind, Where};
 use crate::ir::range::Range;
 use crate::ir::types::{DType, Shape, TensorType};
 
@@ -80,12 +81,12 @@ impl Operator for Matmul {
         Ok(a.with_shape(shape))
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let (a, b) = (eval.args[0], eval.args[1]);
         let (shape, dtype) = (&eval.result.shape, eval.result.dtype);
         let rank = shape.rank();
         let k = a.shape[rank - 1];
-        let mut out = Vec::with_capacity(shape.elements() as usize);
+        let mut out = memory::reserve(shape.elements())?;
         for point in points(shape) {
             let (batch, i, j) = (&point[..rank - 2], point[rank - 2], point[rank - 1]);
             let mut sum = 0.0;

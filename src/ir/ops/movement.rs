@@ -6,7 +6,7 @@ use super::premises::{Premises, host};
 use crate::ir::array::{Array, linear, points};
 use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::{Kernel, Loop, MapDim, Read, Scalar, Source, identity};
-use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError, TypeErrorKind, Where};
+use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError, TypeErrorKind, Where};
 use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
@@ -59,14 +59,14 @@ impl Operator for Broadcast {
         Ok(ty.with_shape(shape))
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let (x, shape) = (eval.args[0], &eval.result.shape);
         let added = shape.rank() - x.shape.rank();
         let places = points(shape).map(|point| {
             let own = point[added..].iter().zip(x.shape.iter());
             linear(&x.shape, own.map(|(p, d)| if *d == 1 { 0 } else { *p }))
         });
-        Ok(Array::new(shape.clone(), x.values.pick(places)))
+        Ok(Array::new(shape.clone(), x.values.pick(shape.elements(), places)?))
     }
 
     fn kernel(&self, call: Call<'_>, result: &TensorType) -> Kernel {
@@ -131,8 +131,8 @@ impl Operator for Reshape {
         Ok(ty.with_shape(shape))
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
-        Ok(Array::new(eval.result.shape.clone(), eval.args[0].values.clone()))
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
+        Ok(Array::new(eval.result.shape.clone(), eval.args[0].values.copy()?))
     }
 
     fn kernel(&self, _call: Call<'_>, _result: &TensorType) -> Kernel {
@@ -192,16 +192,16 @@ impl Operator for Transpose {
         Ok(ty.with_shape(shape))
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
-        let (x, perm) = (eval.args[0], eval.call.ints(0));
-        let places = points(&eval.result.shape).map(|point| {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
+        let (x, perm, shape) = (eval.args[0], eval.call.ints(0), &eval.result.shape);
+        let places = points(shape).map(|point| {
             let mut from = vec![0; point.len()];
             for (p, axis) in point.iter().zip(perm) {
                 from[*axis as usize] = *p;
             }
             linear(&x.shape, from)
         });
-        Ok(Array::new(eval.result.shape.clone(), x.values.pick(places)))
+        Ok(Array::new(shape.clone(), x.values.pick(shape.elements(), places)?))
     }
 
     fn kernel(&self, call: Call<'_>, result: &TensorType) -> Kernel {

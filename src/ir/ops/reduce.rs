@@ -8,7 +8,8 @@ use super::unary::wrap;
 use crate::ir::array::{Array, Values, linear, points};
 use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::{BinaryFn, Combine, Kernel, Loop, MapDim, Read, Scalar, Source, identity};
-use crate::ir::operator::{Call, Default, Eval, Operator, Signature, Trap, TypeError, TypeErrorKind, Where};
+use crate::ir::memory;
+use crate::ir::operator::{Call, Default, Eval, EvalError, Operator, Signature, TypeError, TypeErrorKind, Where};
 use crate::ir::range::Range;
 use crate::ir::types::{DType, Shape, TensorType};
 
@@ -113,11 +114,11 @@ impl Operator for Reduction {
         Ok(ty.with_shape(shape))
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let x = eval.args[0];
         let (axes, keepdims) = (eval.call.ints(AXES), eval.call.flag(KEEPDIMS));
         let (shape, dtype) = (&eval.result.shape, eval.result.dtype);
-        let size = shape.elements() as usize;
+        let size = shape.elements();
         let gone = |d: usize| axes.contains(&(d as i64));
         let place = |point: &[u64]| {
             let kept = point.iter().enumerate().filter(|(d, _)| keepdims || !gone(*d));
@@ -130,7 +131,7 @@ impl Operator for Reduction {
                     Fold::Max => f64::NEG_INFINITY,
                     Fold::Min => f64::INFINITY,
                 };
-                let mut out = vec![start; size];
+                let mut out = memory::filled(size, start)?;
                 for (point, element) in points(&x.shape).zip(v) {
                     let slot = &mut out[place(&point)];
                     *slot = match self.fold {
@@ -151,7 +152,7 @@ impl Operator for Reduction {
                     Fold::Max => i64::MIN,
                     Fold::Min => i64::MAX,
                 };
-                let mut out = vec![start; size];
+                let mut out = memory::filled(size, start)?;
                 for (point, element) in points(&x.shape).zip(v) {
                     let slot = &mut out[place(&point)];
                     *slot = match self.fold {
@@ -162,7 +163,7 @@ impl Operator for Reduction {
                 }
                 Values::Int(out)
             }
-            Values::Bool(v) => Values::Bool(v.clone()),
+            Values::Bool(v) => Values::Bool(memory::copy(v)?),
         };
         Ok(Array::new(shape.clone(), values))
     }

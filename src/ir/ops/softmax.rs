@@ -7,7 +7,8 @@ use super::premises::{Accept, Premises, host};
 use crate::ir::array::{Array, Values, linear, points};
 use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::{BinaryFn, Combine, Kernel, Loop, MapDim, Read, Scalar, Source, UnaryFn, identity};
-use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError};
+use crate::ir::memory;
+use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError};
 use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
@@ -52,10 +53,10 @@ impl Operator for Softmax {
         Ok(ty.clone())
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let (x, axis) = (eval.args[0], eval.call.axis(0));
         let round = |v: f64| eval.precision.round(eval.result.dtype, v);
-        let mut out = vec![0.0; x.values.len()];
+        let mut out = memory::filled(x.shape.elements(), 0.0)?;
         let length = x.shape[axis];
         for row in points(&x.shape.without(axis)) {
             let place = |c: u64| {
@@ -65,8 +66,8 @@ impl Operator for Softmax {
             };
             let at = |c: u64| x.floats()[place(c)];
             let max = (0..length).map(at).fold(f64::NEG_INFINITY, greater);
-            let shifted: Vec<f64> = (0..length).map(|c| round(at(c) - max)).collect();
-            let exps: Vec<f64> = shifted.iter().map(|s| round(s.exp())).collect();
+            let shifted = memory::collect(length, (0..length).map(|c| round(at(c) - max)))?;
+            let exps = memory::map(&shifted, |s| round(s.exp()))?;
             let sum = exps.iter().fold(0.0, |sum, e| round(sum + e));
             let log = round(sum.ln());
             for c in 0..length {

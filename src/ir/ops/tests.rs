@@ -6,7 +6,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use super::premises::host;
 use crate::ir::array::{Array, Precision, Values};
 use crate::ir::attr::AttrValue;
-use crate::ir::operator::{Call, Eval, Registry, Trap, TypeError, TypeErrorKind, Where};
+use crate::ir::operator::{Call, Eval, EvalError, Registry, TypeError, TypeErrorKind, Where};
 use crate::ir::range::Range;
 use crate::ir::types::{DType, Placement, Shape, TensorType};
 
@@ -40,7 +40,7 @@ fn refused(op: &str, operands: &[TensorType], attrs: &[AttrValue]) -> TypeError 
     infer(op, operands, attrs).expect_err("a violated premise")
 }
 
-fn eval_in(precision: Precision, op: &str, args: &[(DType, Array)], attrs: &[AttrValue]) -> Result<Array, Trap> {
+fn eval_in(precision: Precision, op: &str, args: &[(DType, Array)], attrs: &[AttrValue]) -> Result<Array, EvalError> {
     let registry = Registry::builtin();
     let types: Vec<TensorType> =
         args.iter().map(|(d, a)| TensorType::new(*d, a.shape.clone(), Placement::Host)).collect();

@@ -6,7 +6,8 @@ use super::premises::{Accept, Premises, host};
 use crate::ir::array::{Array, Values};
 use crate::ir::attr::AttrValue;
 use crate::ir::kernel::{BinaryFn, CompareFn, Kernel, Loop, Scalar, UnaryFn};
-use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError};
+use crate::ir::memory;
+use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError};
 use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
@@ -100,15 +101,13 @@ impl Operator for Unary {
         Ok(premises.ty(0).clone())
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let x = eval.args[0];
         let dtype = eval.result.dtype;
         let values = match &x.values {
-            Values::Float(v) => {
-                Values::Float(v.iter().map(|x| eval.precision.round(dtype, (self.float)(*x))).collect())
-            }
-            Values::Int(v) => Values::Int(v.iter().map(|x| wrap(dtype, (self.int)(*x))).collect()),
-            Values::Bool(v) => Values::Bool(v.clone()),
+            Values::Float(v) => Values::Float(memory::map(v, |x| eval.precision.round(dtype, (self.float)(*x)))?),
+            Values::Int(v) => Values::Int(memory::map(v, |x| wrap(dtype, (self.int)(*x)))?),
+            Values::Bool(v) => Values::Bool(memory::copy(v)?),
         };
         Ok(Array::new(x.shape.clone(), values))
     }
