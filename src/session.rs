@@ -3,10 +3,18 @@
 use std::sync::Arc;
 
 use crate::check::{CheckOptions, Composites, check_program};
-use crate::diagnostics::{Diagnostics, SourceMap, Style, render};
+use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Style, render};
 use crate::egraph::{self, Budget, Differentiated, Optimised};
-use crate::ir::{AttrValue, Graph, Level, NodeId, NodeKind, Origin, Signature, TypeError, TypeErrorKind, Where};
+use crate::exec::Tensor;
+#[cfg(feature = "codegen")]
+use crate::exec::jit::{CompileError, Compiled};
+use crate::interp::GradReport;
+use crate::ir::{
+    AttrValue, Graph, Level, NodeId, NodeKind, Origin, Precision, Signature, TypeError, TypeErrorKind, Where,
+};
 use crate::rules::{self, RuleOptions, RuleSet};
+use crate::run::{self, Engine, RunError};
+use crate::schedule::{self, Schedule};
 use crate::syntax::ast::Program;
 use crate::syntax::{Form, Remarks, comments, parse_program, print_program};
 
@@ -130,6 +138,58 @@ impl Session {
     /// A rule that is ill-typed where it fired.
     pub fn optimise(&self, program: &mut Differentiated, level: Level) -> Result<Optimised, Refusal> {
         egraph::optimise(program, &self.rules, level, Budget::default()).map_err(|bag| self.refusal(bag))
+    }
+
+    /// The order of work, fusion groups and the buffer plan.
+    ///
+    /// # Errors
+    /// A graph that cannot be scheduled, which is a fault of kina-ad.
+    pub fn schedule(&self, program: &Optimised) -> Result<Schedule, Refusal> {
+        schedule::schedule(&program.graph, &self.rules.registry, program.level)
+            .map_err(|error| self.refusal(Diagnostic::error("E0604", error.to_string()).into()))
+    }
+
+    /// Code for this machine, which any number of threads may [call](Compiled::call) at once.
+    ///
+    /// # Errors
+    /// Operators on the device, each named; faults of kina-ad and of MLIR.
+    #[cfg(feature = "codegen")]
+    pub fn compile(&self, program: &Optimised) -> Result<Compiled, Refusal> {
+        Compiled::new(&program.graph, &self.rules.registry, program.level).map_err(|error| {
+            let diagnostic = match &error {
+                CompileError::Lower(lower) => Diagnostic::error("E0601", error.to_string()).help(lower.help()),
+                CompileError::Schedule(_) | CompileError::Engine => Diagnostic::error("E0604", error.to_string()),
+            };
+            self.refusal(diagnostic.into())
+        })
+    }
+
+    /// Runs the reference interpreter, on inputs in the order of the graph's and for results in the order of its outputs.
+    ///
+    /// # Errors
+    /// A trap, tensors that do not fit, too little memory.
+    pub fn interpret(
+        &self,
+        program: &Optimised,
+        inputs: &[&Tensor],
+        precision: Precision,
+    ) -> Result<Vec<Tensor>, RunError> {
+        let engine = Engine::Interpreted(precision);
+        let results = run::run(&program.graph, &self.rules.registry, program.level, engine, inputs)?;
+        Ok(results.into_iter().map(|(_, tensor)| tensor).collect())
+    }
+
+    /// Compares every gradient with finite differences at the given inputs. `seed` picks what is sampled of large ones.
+    ///
+    /// # Errors
+    /// As for [`interpret`](Session::interpret).
+    pub fn check_gradients(
+        &self,
+        program: &Differentiated,
+        inputs: &[&Tensor],
+        seed: u64,
+    ) -> Result<GradReport, RunError> {
+        run::check_program(program, &self.rules.registry, inputs, seed)
     }
 
     /// The file and line of each node of a graph: of the program, or of the rule that made it.

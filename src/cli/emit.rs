@@ -10,7 +10,6 @@ use super::{Failure, ProgramArgs};
 use crate::check::graph_text;
 use crate::diagnostics::Diagnostic;
 use crate::ir::print::{PrintOptions, Printer};
-use crate::schedule::schedule;
 use crate::syntax::Form;
 
 /// Print one stage of the compilation.
@@ -107,8 +106,7 @@ pub fn emit(args: &EmitArgs) -> Result<(), Failure> {
     let text = match args.stage {
         Stage::Program | Stage::Graph => printed(args, &printer, PrintOptions { origins: true }),
         Stage::Schedule => {
-            let schedule = schedule(graph, registry, args.program.level())
-                .map_err(|e| Failure::from(Diagnostic::error("E0604", e.to_string())))?;
+            let schedule = session.schedule(&optimised)?;
             match args.format {
                 Format::Dot => schedule.to_dot(printer.names()),
                 _ => schedule.to_text(printer.names()),

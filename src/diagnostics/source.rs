@@ -106,7 +106,7 @@ impl SourceMap {
     pub fn lines(&self, span: Span) -> Lines<'_> {
         let file = self.file(span.file);
         let first = file.line_starts.partition_point(|s| *s <= span.start) - 1;
-        let next = file.line_starts.partition_point(|s| *s <= span.end.max(span.start + 1) - 1);
+        let next = file.line_starts.partition_point(|s| *s < span.end.max(span.start + 1));
         let start = file.line_starts[first] as usize;
         let end = file.line_starts.get(next).map_or(file.text.len(), |s| *s as usize);
         Lines { number: first + 1, count: next - first, start, text: &file.text[start..end] }

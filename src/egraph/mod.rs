@@ -1,8 +1,8 @@
 //! Differentiation and optimisation as e-graph rewrites, and extraction.
 //!
-//! 1. [`differentiate`] puts the forward graph onto a tape and into the e-graph, walks the tape backwards, and
+//! 1. [`differentiate`](fn@differentiate) puts the forward graph onto a tape and into the e-graph, walks the tape backwards, and
 //!    rewrites each `vjp:op:operand(..)` e-node once, by the operator's VJP rule.
-//! 2. [`optimise`] saturates the e-graph with the rewrites of the level, under counted budgets, and
+//! 2. [`optimise`](fn@optimise) saturates the e-graph with the rewrites of the level, under counted budgets, and
 //! 3. extracts the cheapest DAG under the documented [cost model](mod@cost).
 //!
 //! No derivative and no identity is known here: both come from rule files, and every e-node says which rule made it.
@@ -34,6 +34,8 @@ use crate::rules::RuleSet;
 #[derive(Clone, Debug)]
 pub struct Optimised {
     pub graph: Graph,
+    /// The level it was rewritten at, and is to be compiled at.
+    pub level: Level,
     /// Cost of the extracted graph; `None` at -O0, where nothing is extracted.
     pub cost: Option<cost::Cost>,
     /// What the saturation did; `None` at -O0.
@@ -86,11 +88,13 @@ pub fn optimise(
     if level == Level::O0 {
         let graph =
             program.program(rules).map_err(|e| Diagnostics::from(Diagnostic::error(e.kind.code(), e.message)))?;
-        return Ok(Optimised { graph, cost: None, report: None });
+        return Ok(Optimised { graph, level, cost: None, report: None });
     }
     let report = optimise::saturate(program, rules, level, budget)?;
     match result::extract(program) {
-        Some(extracted) => Ok(Optimised { graph: extracted.graph, cost: Some(extracted.cost), report: Some(report) }),
+        Some(extracted) => {
+            Ok(Optimised { graph: extracted.graph, level, cost: Some(extracted.cost), report: Some(report) })
+        }
         None => Err(Diagnostic::error("E0505", "no form of the program can be computed")
             .help("this is a fault of kina-ad: please report it with the program and the rule files")
             .into()),

@@ -86,21 +86,31 @@ struct Port {
 
 /// A program compiled for this machine.
 ///
+/// It has no state: any number of threads may call it at once, each with tensors of its own. A call that traps returns an
+/// error, and the process lives.
+///
 /// ```
-/// use kina_ad::exec::{Data, Tensor, jit::Compiled};
-/// use kina_ad::ir::{DType, Graph, Level, Node, NodeKind, Origin, Output, Placement, Registry, Shape, TensorType};
-/// let ty = TensorType::new(DType::F32, Shape::new(vec![2])?, Placement::Host);
-/// let origin = || Origin::Accumulate { serves: vec![] };
-/// let mut graph = Graph::new();
-/// let x = graph.push(Node { kind: NodeKind::Input, ty, name: Some("x".into()), origin: origin() });
-/// let registry = Registry::builtin();
-/// let mul = registry.id("mul").expect("built in");
-/// let y = graph.add(&registry, mul, vec![x, x], vec![], origin())?;
-/// graph.inputs.push(x);
-/// graph.outputs.push(Output { name: "result".into(), node: y });
-/// let square = Compiled::new(&graph, &registry, Level::O2)?;
-/// let x = Tensor::new(Shape::new(vec![2])?, Data::F32(vec![3.0, -0.5]))?;
-/// assert_eq!(square.call(&[&x])?[0].data(), &Data::F32(vec![9.0, 0.25]));
+/// use kina_ad::{CallError, CheckOptions, Data, Level, RuleOptions, Session, Tensor};
+/// use kina_ad::ir::Shape;
+///
+/// let mut session = Session::new(&RuleOptions::default())?;
+/// let program = "let table = tensor<F32, [2, 3], @host> in
+///                let ids = tensor<I64, [2], @host> in
+///                table.take_along_axis(ids, axis=1)";
+/// let graph = session.check("take.kina", program, &CheckOptions::default())?;
+/// let mut differentiated = session.differentiate(&graph)?;
+/// let take = session.compile(&session.optimise(&mut differentiated, Level::O2)?)?;
+///
+/// let table = Tensor::new(Shape::new(vec![2, 3])?, Data::F32(vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0]))?;
+/// let ids = |ids: [i64; 2]| Ok::<_, Box<dyn std::error::Error>>(Tensor::new(Shape::new(vec![2])?, Data::I64(ids.to_vec()))?);
+/// let (good, bad) = (ids([2, 0])?, ids([2, 3])?);
+/// std::thread::scope(|scope| {
+///     let other = scope.spawn(|| take.call(&[&table, &bad]));
+///     let results = take.call(&[&table, &good]).expect("the indices are in range");
+///     assert_eq!(results[0].data(), &Data::F32(vec![2.0, 3.0]));
+///     let error = other.join().expect("no panic").expect_err("3 is out of range");
+///     assert_eq!(error, CallError::Trap { message: "take_along_axis index out of bounds".into() });
+/// });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Compiled {

@@ -166,8 +166,11 @@ proptest! {
     }
 }
 
+/// Makes a tree higher by one.
+type Growth = fn(Expr) -> ExprKind;
+
 /// The ways in which a tree grows higher by one.
-fn growths() -> Vec<(&'static str, fn(Expr) -> ExprKind)> {
+fn growths() -> Vec<(&'static str, Growth)> {
     fn arg(value: Expr) -> Vec<Arg> {
         vec![Arg { name: None, spread: false, value }]
     }
