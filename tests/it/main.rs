@@ -4,6 +4,7 @@ mod bad_input;
 mod bad_rules;
 mod conformance;
 mod docs;
+mod forms;
 mod masks;
 mod messages;
 mod optimiser;
