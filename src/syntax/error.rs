@@ -65,7 +65,13 @@ pub(super) fn syntax_error(
 fn expected_words(positives: &[Rule]) -> Option<String> {
     // Behind an operand a call or an index may follow: their brackets are not what is missing.
     let behind_operand = positives.contains(&Rule::infix);
-    let shown = positives.iter().filter(|r| !(behind_operand && matches!(r, Rule::open_paren | Rule::open_bracket)));
+    // In an S-expression anything may stand anywhere: only closing brackets can be missing.
+    let among_data = positives.contains(&Rule::stray);
+    let shown = positives.iter().filter(|r| match r {
+        Rule::close_paren | Rule::close_bracket | Rule::EOI => true,
+        Rule::open_paren | Rule::open_bracket => !behind_operand && !among_data,
+        _ => !among_data,
+    });
     let described: Vec<(&str, Weight)> = shown.filter_map(|r| describe(*r)).collect();
     let weight = described.iter().map(|(_, w)| *w).max()?;
     let mut words: Vec<&str> = described.iter().filter(|(_, w)| *w == weight).map(|(words, _)| *words).collect();

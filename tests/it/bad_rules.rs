@@ -80,6 +80,11 @@ fn rule_files_are_checked_when_they_are_loaded() {
             &["E0406", "r.rules:2:5", "is an operator already", "another name"],
         ),
         (
+            "def named like the head of S-expressions",
+            "/// d\ndef program(x) {\n  => x\n}",
+            &["E0406", "r.rules:2:5", "S-expressions", "another name"],
+        ),
+        (
             "ill-typed vjp",
             "/// d\noverride vjp sum {\n  y = sum(x, axis, keepdims)\n  ---\n  g_x = g_y\n}",
             &["E0407", "r.rules:5:9", "`vjp sum` concludes tensor<F32, []", "is wanted", "for x: tensor<F32,"],

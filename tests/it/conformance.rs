@@ -270,6 +270,11 @@ fn scatter_has_no_surface_form() {
         let refusal = phase1().check("surface.kina", &text, &CheckOptions::default()).unwrap_err();
         assert!(refusal.to_string().contains("IR-internal"), "{refusal}");
     }
+    for call in ["(scatter_along_axis 0 x i x)", "(.scatter_along_axis x i)"] {
+        let text = format!("(program (let ((x (tensor F32 [2 3] @host)) (i (tensor I64 [2] @host))) {call}))");
+        let refusal = phase1().check("surface.kina", &text, &CheckOptions::default()).unwrap_err();
+        assert!(refusal.to_string().contains("IR-internal"), "{refusal}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod bad_input;
 mod bad_rules;
 mod conformance;
 mod docs;
+mod forms;
 mod library;
 mod masks;
 mod messages;

@@ -54,6 +54,9 @@ pub fn print_expr(expr: &Expr, form: Form) -> String {
     writer.out
 }
 
+/// Deepest indentation: a tree of a thousand levels is not to be mostly spaces.
+const MAX_INDENT: usize = 80;
+
 /// Longest line to which the head of a `fn` is written.
 const MAX_LINE: usize = 100;
 
@@ -129,7 +132,7 @@ impl<'a> Writer<'a> {
 
     fn new_line(&mut self, indent: usize) {
         self.out.push('\n');
-        self.out.extend(std::iter::repeat_n(' ', indent));
+        self.out.extend(std::iter::repeat_n(' ', indent.min(MAX_INDENT)));
     }
 }
 

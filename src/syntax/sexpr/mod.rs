@@ -160,6 +160,10 @@ impl Reader<'_> {
 
     fn program(&mut self, data: Vec<Node<'_>>, whole: Span) -> Expr {
         let end = Span { start: whole.end, ..whole };
+        let (stray, data): (Vec<Node<'_>>, Vec<Node<'_>>) = data.into_iter().partition(|d| d.as_rule() == Rule::stray);
+        for atom in stray {
+            self.no_expression(&atom, self.builder.span(&atom));
+        }
         let Some(first) = data.first() else {
             self.report(
                 Diagnostic::error("E0101", format!("expected `{PROGRAM}`, found the end"))

@@ -55,7 +55,7 @@ fn text_of_any_form() {
     for text in [
         "\u{FEFF}(program (+ x 1))",
         "; ünï \u{1A}\r\n(program\r\n(+ x;c\r1))",
-        "( ;c\n program(+\tx 1);;",
+        "( ;c\n program(+\tx 1));;",
         "//c\r(program (+ x 1)); end",
     ] {
         let (program, bag) = parse_text(text);
