@@ -5,6 +5,7 @@ mod bad_rules;
 mod conformance;
 mod docs;
 mod masks;
+mod memory;
 mod messages;
 mod optimiser;
 mod programs;
