@@ -27,9 +27,9 @@ pub enum RunError {
     OutOfMemory(String),
     #[error("{0}")]
     Interpreter(String),
-    /// One line per operator that the host cannot run.
-    #[error("{0}")]
-    Lowering(String),
+    /// The program cannot be compiled: one line per operator that the host cannot run, or a fault of kina-ad.
+    #[error("{message}")]
+    Compile { code: &'static str, message: String, help: &'static str },
     #[error("this kina-ad was built without code generation")]
     NoCodegen,
 }
@@ -41,7 +41,7 @@ impl RunError {
             RunError::Trap(_) => "E0801",
             RunError::OutOfMemory(_) => "E0802",
             RunError::Interpreter(_) => "E0803",
-            RunError::Lowering(_) => "E0601",
+            RunError::Compile { code, .. } => code,
             RunError::NoCodegen => "E0602",
         }
     }
@@ -52,9 +52,7 @@ impl RunError {
             RunError::Trap(_) => "an index must lie between 0 and the size of the dimension that it indexes",
             RunError::OutOfMemory(_) => "use smaller shapes, or a machine with more memory",
             RunError::Interpreter(_) => "give every input the type that the program declares",
-            RunError::Lowering(_) => {
-                "place the tensors `@host`: programs on the device can be checked and differentiated, not run"
-            }
+            RunError::Compile { help, .. } => help,
             RunError::NoCodegen => "add `--interpret`, or build with the feature `codegen`",
         }
     }
@@ -64,9 +62,9 @@ impl From<InterpError> for RunError {
     fn from(error: InterpError) -> Self {
         match error {
             InterpError::Trap(trap) => RunError::Trap(trap.to_string()),
-            error @ (InterpError::OutOfMemory(_) | InterpError::TooLarge { .. }) => {
-                RunError::OutOfMemory(error.to_string())
-            }
+            error @ (InterpError::OutOfMemory(_)
+            | InterpError::ValueOutOfMemory { .. }
+            | InterpError::TooLarge { .. }) => RunError::OutOfMemory(error.to_string()),
             error => RunError::Interpreter(error.to_string()),
         }
     }
@@ -139,8 +137,12 @@ fn compiled(
     inputs: &[&Tensor],
 ) -> Result<Vec<(Arc<str>, Tensor)>, RunError> {
     use crate::exec::jit::{CallError, Compiled};
+    use crate::schedule::ScheduleError;
 
-    let code = Compiled::new(graph, registry, level).map_err(|e| RunError::Lowering(e.to_string()))?;
+    let code = Compiled::new(graph, registry, level).map_err(|e| match e.schedule() {
+        Some(ScheduleError::TooLarge) => RunError::OutOfMemory(e.to_string()),
+        _ => RunError::Compile { code: e.code(), message: e.to_string(), help: e.help() },
+    })?;
     match code.call(inputs) {
         Ok(results) => Ok(graph.outputs.iter().map(|o| o.name.clone()).zip(results).collect()),
         Err(CallError::Trap { message }) => Err(RunError::Trap(message)),

@@ -7,7 +7,7 @@ use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Style, render};
 use crate::egraph::{self, Budget, Differentiated, Optimised};
 use crate::exec::Tensor;
 #[cfg(feature = "codegen")]
-use crate::exec::jit::{CompileError, Compiled};
+use crate::exec::jit::Compiled;
 use crate::interp::GradReport;
 use crate::ir::{
     AttrValue, Graph, Level, NodeId, NodeKind, Origin, Precision, Signature, TypeError, TypeErrorKind, Where,
@@ -143,10 +143,10 @@ impl Session {
     /// The order of work, fusion groups and the buffer plan.
     ///
     /// # Errors
-    /// A graph that cannot be scheduled, which is a fault of kina-ad.
+    /// Values too large to be planned; a graph that cannot be scheduled, which is a fault of kina-ad.
     pub fn schedule(&self, program: &Optimised) -> Result<Schedule, Refusal> {
         schedule::schedule(&program.graph, &self.rules.registry, program.level)
-            .map_err(|error| self.refusal(Diagnostic::error("E0604", error.to_string()).into()))
+            .map_err(|error| self.refused(error.code(), error.to_string(), error.help()))
     }
 
     /// Code for this machine, which any number of threads may [call](Compiled::call) at once.
@@ -155,13 +155,8 @@ impl Session {
     /// Operators on the device, each named; faults of kina-ad and of MLIR.
     #[cfg(feature = "codegen")]
     pub fn compile(&self, program: &Optimised) -> Result<Compiled, Refusal> {
-        Compiled::new(&program.graph, &self.rules.registry, program.level).map_err(|error| {
-            let diagnostic = match &error {
-                CompileError::Lower(lower) => Diagnostic::error("E0601", error.to_string()).help(lower.help()),
-                CompileError::Schedule(_) | CompileError::Engine => Diagnostic::error("E0604", error.to_string()),
-            };
-            self.refusal(diagnostic.into())
-        })
+        Compiled::new(&program.graph, &self.rules.registry, program.level)
+            .map_err(|error| self.refused(error.code(), error.to_string(), error.help()))
     }
 
     /// Runs the reference interpreter, on inputs in the order of the graph's and for results in the order of its outputs.
@@ -207,6 +202,11 @@ impl Session {
                 Origin::Accumulate { .. } => None,
             })
             .collect()
+    }
+
+    /// A refusal of a whole program.
+    fn refused(&self, code: &'static str, message: String, help: &'static str) -> Refusal {
+        self.refusal(Diagnostic::error(code, message).help(help).into())
     }
 
     /// Diagnostics with the texts to show them against.

@@ -142,7 +142,7 @@ fn mlir(args: &EmitArgs, session: &crate::Session, graph: &crate::Graph) -> Resu
     };
     let locations = session.locations(graph);
     emit(graph, &session.rules.registry, args.program.level(), form, locations, args.locations)
-        .map_err(|e| Failure::from(Diagnostic::error("E0601", e.to_string()).help(e.help())))
+        .map_err(|e| Failure::from(Diagnostic::error(e.code(), e.to_string()).help(e.help())))
 }
 
 /// The function is named after the program's file.
@@ -157,7 +157,7 @@ fn c_interface(args: &EmitArgs, session: &crate::Session, graph: &crate::Graph) 
         Stage::Object => object(graph, registry, level, &name, FileKind::Object),
         _ => header(graph, registry, level, &name).map(String::into_bytes),
     }
-    .map_err(|e| Failure::from(Diagnostic::error("E0601", e.to_string()).help(e.help())))
+    .map_err(|e| Failure::from(Diagnostic::error(e.code(), e.to_string()).help(e.help())))
 }
 
 #[cfg(not(feature = "codegen"))]

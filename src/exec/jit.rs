@@ -35,6 +35,34 @@ pub enum CompileError {
     Engine,
 }
 
+impl CompileError {
+    /// The diagnostic code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            CompileError::Schedule(error) => error.code(),
+            CompileError::Lower(error) => error.code(),
+            CompileError::Engine => "E0601",
+        }
+    }
+
+    /// The way out.
+    pub fn help(&self) -> &'static str {
+        match self {
+            CompileError::Schedule(error) => error.help(),
+            CompileError::Lower(error) => error.help(),
+            CompileError::Engine => "this is a fault of kina-ad: please report it with the program and the rule files",
+        }
+    }
+
+    /// Had the graph no schedule?
+    pub fn schedule(&self) -> Option<&ScheduleError> {
+        match self {
+            CompileError::Schedule(error) | CompileError::Lower(LowerError::Schedule(error)) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// Why a call did not give results.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {

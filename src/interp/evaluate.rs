@@ -30,17 +30,11 @@ pub enum InterpError {
     NotDifferentiated,
     #[error("a value of {ty} is too large to interpret: more than {MAX_ELEMENTS} elements")]
     TooLarge { ty: TensorType },
+    /// Memory does not suffice for a value of the program.
+    #[error("a value of {ty} cannot be computed: {error}")]
+    ValueOutOfMemory { ty: TensorType, error: OutOfMemory },
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
-}
-
-impl From<EvalError> for InterpError {
-    fn from(error: EvalError) -> InterpError {
-        match error {
-            EvalError::Trap(trap) => InterpError::Trap(trap),
-            EvalError::OutOfMemory(error) => InterpError::OutOfMemory(error),
-        }
-    }
 }
 
 /// Values of a graph's nodes.
@@ -229,8 +223,13 @@ impl<'a> Evaluator<'a> {
                     let eval = Eval { call, args: &args, result: &node.ty, precision: self.precision };
                     self.registry.op(op).reference(&eval)
                 });
-                let value = value.ok_or(InterpError::NotDifferentiated)?;
-                Ok(Arc::new(value?))
+                match value.ok_or(InterpError::NotDifferentiated)? {
+                    Ok(value) => Ok(Arc::new(value)),
+                    Err(EvalError::Trap(trap)) => Err(InterpError::Trap(trap)),
+                    Err(EvalError::OutOfMemory(error)) => {
+                        Err(InterpError::ValueOutOfMemory { ty: node.ty.clone(), error })
+                    }
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Arrays of the reference semantics: row-major, floats kept as `f64`.
 
 use super::memory::{self, OutOfMemory};
-use super::types::{DType, Shape};
+use super::types::{DType, Shape, volume};
 
 /// In which precision the reference semantics compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl Array {
 /// ```
 pub fn points(shape: &[u64]) -> impl Iterator<Item = Vec<u64>> + use<> {
     let shape = shape.to_vec();
-    let total: u64 = shape.iter().product();
+    let total = volume(&shape);
     (0..total).map(move |mut linear| {
         let mut point = vec![0; shape.len()];
         for (p, d) in point.iter_mut().zip(&shape).rev() {

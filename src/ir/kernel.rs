@@ -5,7 +5,7 @@
 //! reduction. The IR stays free of MLIR this way, the cost model reads the same description as the code
 //! generator, and fusing two operators is substituting one body into another.
 
-use super::types::DType;
+use super::types::{DType, volume};
 
 /// The lowering of one operator call.
 #[derive(Clone, Debug, PartialEq)]
@@ -241,9 +241,9 @@ impl Loop {
         }
     }
 
-    /// Number of points.
+    /// Number of points: see [`volume`].
     pub fn points(&self) -> u64 {
-        self.domain.iter().product()
+        volume(&self.domain)
     }
 
     /// The iteration dimensions that the result does not have.

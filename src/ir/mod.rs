@@ -28,4 +28,4 @@ pub use operator::{
     Where,
 };
 pub use range::Range;
-pub use types::{DType, Placement, Shape, ShapeOverflow, TensorType};
+pub use types::{DType, Placement, Shape, ShapeOverflow, TensorType, volume};

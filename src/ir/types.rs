@@ -89,6 +89,12 @@ impl fmt::Display for Placement {
 #[error("the shape {0:?} has too many elements: the product of its dimensions must stay below 2^63 bytes")]
 pub struct ShapeOverflow(pub Vec<u64>);
 
+/// Number of points of a box of any sizes. Unlike the elements of a [`Shape`] they may be too many to count (those of a
+/// matrix product are), and are `u64::MAX` then.
+pub fn volume(dims: &[u64]) -> u64 {
+    dims.iter().fold(1, |points: u64, d| points.saturating_mul(*d))
+}
+
 /// More dimensions than [`MAX_RANK`].
 pub const MAX_RANK: usize = 64;
 
@@ -225,5 +231,7 @@ mod tests {
         assert!(Shape::new(vec![1; MAX_RANK + 1]).is_err());
         assert_eq!(Shape::new(vec![2, 0, 3]).unwrap().elements(), 0);
         assert_eq!(Shape::new(vec![2, 3, 4]).unwrap().strides(), vec![12, 4, 1]);
+        assert_eq!((volume(&[2, 3]), volume(&[]), volume(&[1 << 40, 1 << 40])), (6, 1, u64::MAX));
+        assert_eq!(volume(&[1 << 40, 1 << 40, 0]), 0);
     }
 }

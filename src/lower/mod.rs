@@ -190,13 +190,22 @@ pub fn emit(
 }
 
 impl LowerError {
+    /// The diagnostic code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            LowerError::Schedule(error) => error.code(),
+            LowerError::Device(_) | LowerError::Invalid { .. } => "E0601",
+        }
+    }
+
     /// The way out.
     pub fn help(&self) -> &'static str {
         match self {
+            LowerError::Schedule(error) => error.help(),
             LowerError::Device(_) => {
                 "programs on the device can be checked and differentiated; place the tensors `@host` to run them"
             }
-            LowerError::Schedule(_) | LowerError::Invalid { .. } => {
+            LowerError::Invalid { .. } => {
                 "this is a fault of kina-ad: please report it with the program and the rule files"
             }
         }

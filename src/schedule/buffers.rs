@@ -3,7 +3,7 @@
 
 use super::fuse::aligned;
 use super::nest::{Inst, Nest, ValueId};
-use super::{GroupKind, Place, Schedule, Step};
+use super::{GroupKind, Place, Schedule, ScheduleError, Step};
 use crate::ir::Graph;
 use crate::ir::kernel::MapDim;
 
@@ -23,11 +23,14 @@ struct Life {
 }
 
 /// Gives every value its [`Place`] and the schedule its workspace size.
-pub(super) fn plan(schedule: &mut Schedule, graph: &Graph) {
+///
+/// # Errors
+/// [`ScheduleError::TooLarge`]
+pub(super) fn plan(schedule: &mut Schedule, graph: &Graph) -> Result<(), ScheduleError> {
     outputs(schedule, graph);
     let lives = lives(schedule);
     let home = in_place(schedule, &lives);
-    place(schedule, &lives, &home);
+    place(schedule, &lives, &home)
 }
 
 /// Lets the value of each output live there, or copies it where it lives elsewhere already.
@@ -155,7 +158,7 @@ struct Stretch {
     row: bool,
 }
 
-fn place(schedule: &mut Schedule, lives: &[Option<Life>], home: &[ValueId]) {
+fn place(schedule: &mut Schedule, lives: &[Option<Life>], home: &[ValueId]) -> Result<(), ScheduleError> {
     let mut stretches: Vec<Option<Stretch>> = (0..schedule.values.len()).map(|_| None).collect();
     for (s, step) in schedule.steps.iter().enumerate() {
         let Step::Run(g) = step else { continue };
@@ -197,6 +200,10 @@ fn place(schedule: &mut Schedule, lives: &[Option<Life>], home: &[ValueId]) {
             offset = *end;
             place += 1;
         }
+        // Each alone is below 2^63, so this does not overflow.
+        if offset + bytes > i64::MAX as u64 {
+            return Err(ScheduleError::TooLarge);
+        }
         active.insert(place, (offset, offset + bytes, stretch.last));
         schedule.workspace = schedule.workspace.max(offset + bytes);
         schedule.values[stretch.value.index()].place =
@@ -207,4 +214,5 @@ fn place(schedule: &mut Schedule, lives: &[Option<Life>], home: &[ValueId]) {
             schedule.values[i].place = schedule.values[at.index()].place;
         }
     }
+    Ok(())
 }

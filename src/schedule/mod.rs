@@ -18,7 +18,7 @@ pub use phases::Phase;
 
 use crate::ir::{Graph, Level, NodeId, Registry, TensorType};
 
-/// Why a graph has no schedule. All of these are the fault of an earlier stage.
+/// Why a graph has no schedule. All of these but [`TooLarge`](ScheduleError::TooLarge) are the fault of an earlier stage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     #[error("`{operator}` is a composite operator and was not expanded")]
@@ -27,6 +27,23 @@ pub enum ScheduleError {
     NotDifferentiated,
     #[error("`{operator}` has a kernel that does not fit its result type")]
     Kernel { operator: String },
+    #[error("the temporaries that are needed at one time are too large to be addressed: more than 2^63 bytes")]
+    TooLarge,
+}
+
+impl ScheduleError {
+    /// The diagnostic code.
+    pub fn code(&self) -> &'static str {
+        if *self == ScheduleError::TooLarge { "E0605" } else { "E0604" }
+    }
+
+    /// The way out.
+    pub fn help(&self) -> &'static str {
+        match self {
+            ScheduleError::TooLarge => "use smaller shapes",
+            _ => "this is a fault of kina-ad: please report it with the program and the rule files",
+        }
+    }
 }
 
 /// Where a value lives.
@@ -150,7 +167,7 @@ pub fn schedule(graph: &Graph, registry: &Registry, level: Level) -> Result<Sche
     let (mut schedule, units) = events::units(graph, registry, level)?;
     let units = if level.fuses() { fuse::inline(&schedule, graph, units) } else { units };
     rows::group(&mut schedule, graph, units);
-    buffers::plan(&mut schedule, graph);
+    buffers::plan(&mut schedule, graph)?;
     Ok(schedule)
 }
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::ir::kernel::{BinaryFn, Combine, CompareFn, MapDim, Scalar, Source, UnaryFn};
-use crate::ir::{DType, F64Bits, Loop, NodeId};
+use crate::ir::{DType, F64Bits, Loop, NodeId, volume};
 
 /// A value of a [`Schedule`](super::Schedule). The first ids are those of the graph's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -340,8 +340,9 @@ impl Nest {
         out
     }
 
+    /// Number of points: see [`volume`].
     pub fn points(&self) -> u64 {
-        self.domain.iter().product()
+        volume(&self.domain)
     }
 
     /// Does it only map points to elements (no reduction)?

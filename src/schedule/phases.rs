@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{GroupKind, Place, Schedule, Step};
+use crate::ir::volume;
 
 /// Points of a row group from which on sharing it is worth starting threads.
 const SHARED_POINTS: u64 = 1 << 18;
@@ -39,7 +40,7 @@ impl Schedule {
         let mut results = group.nests.iter().flat_map(|n| &n.results);
         let scratch = results.any(|r| matches!(self.value(r.value).place, Place::Row(_)));
         let points = group.nests.iter().fold(0u64, |sum, n| sum.saturating_add(n.points()));
-        let rows: u64 = rows.iter().product();
+        let rows = volume(rows);
         (!scratch && rows > 1 && points >= SHARED_POINTS).then_some(rows)
     }
 }

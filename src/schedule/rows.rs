@@ -4,8 +4,8 @@ use super::events::Unit;
 use super::fuse::{aligned, merge, pinned};
 use super::nest::{Inst, Nest, ValueId};
 use super::{Group, GroupKind, Schedule, Step};
-use crate::ir::Graph;
 use crate::ir::kernel::MapDim;
+use crate::ir::{Graph, volume};
 
 /// Bytes of one row up to which a group gives up outer dimensions to take in another nest: what a core's second-level
 /// cache holds. Part of the fixed target description (DESIGN §7), so that schedules do not depend on the machine.
@@ -217,7 +217,7 @@ fn common_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Option<usize> 
     }
     let inner_bytes = |n: &Nest| {
         let element = n.results.iter().map(|r| schedule.value(r.value).ty.dtype.size()).max().unwrap_or(8);
-        n.domain[rows..].iter().product::<u64>().saturating_mul(element)
+        volume(&n.domain[rows..]).saturating_mul(element)
     };
     let shrinks = rows < group.rows.len() || rows < prefix;
     let fits = || group.nests.iter().chain([nest]).all(|n| inner_bytes(n) <= ROW_BYTES);

@@ -76,7 +76,7 @@ impl Schedule {
             }
         }
         let sum = |f: &dyn Fn(&Place) -> bool| -> u64 {
-            self.values.iter().filter(|v| f(&v.place)).map(|v| v.ty.bytes()).sum()
+            self.values.iter().filter(|v| f(&v.place)).map(|v| v.ty.bytes()).fold(0, u64::saturating_add)
         };
         let _ = writeln!(text, "inputs {} bytes", sum(&|p| matches!(p, Place::Input(_))));
         let _ = writeln!(text, "peak {} bytes of temporaries", self.workspace);

@@ -1,5 +1,6 @@
 //! Integration tests: the program `kina-ad` as its users run it. One binary, because linking MLIR is slow.
 
+mod arrays;
 mod bad_input;
 mod bad_rules;
 mod conformance;
@@ -7,6 +8,7 @@ mod docs;
 mod forms;
 mod library;
 mod masks;
+mod memory;
 mod messages;
 mod optimiser;
 mod programs;

@@ -91,6 +91,11 @@ pub fn npy_i64(shape: &[usize], values: &[i64]) -> Vec<u8> {
     npy("<i8", shape, &values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>())
 }
 
+/// The bytes of a `.safetensors` file with this header.
+pub fn safetensors(header: &str, data: &[u8]) -> Vec<u8> {
+    [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
+}
+
 /// An array of floats as a result file holds it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Floats {
@@ -113,6 +118,37 @@ pub fn read_results(path: &Path) -> BTreeMap<String, Floats> {
     results
 }
 
+/// The float arrays of a `.safetensors` file.
+pub fn read_safetensors(path: &Path) -> BTreeMap<String, Floats> {
+    let bytes = std::fs::read(path).expect("the result file");
+    let (length, rest) = bytes.split_first_chunk::<8>().expect("a length");
+    let (header, data) = rest.split_at(u64::from_le_bytes(*length) as usize);
+    assert_eq!((header.len() % 8, header[0]), (0, b'{'));
+    let header: serde_json::Value = serde_json::from_slice(header).expect("the header is JSON");
+    let numbers = |value: &serde_json::Value| -> Vec<usize> {
+        value.as_array().expect("a list").iter().map(|n| n.as_u64().expect("a number") as usize).collect()
+    };
+    let tensors = header.as_object().expect("tensors by name").iter().map(|(name, entry)| {
+        let place = numbers(&entry["data_offsets"]);
+        let descr = match entry["dtype"].as_str() {
+            Some("F32") => "<f4",
+            Some("F64") => "<f8",
+            other => panic!("results of dtype {other:?}"),
+        };
+        let values = floats(descr, &data[place[0]..place[1]]);
+        (name.clone(), Floats { descr: descr.to_owned(), shape: numbers(&entry["shape"]), values })
+    });
+    tensors.collect()
+}
+
+fn floats(descr: &str, data: &[u8]) -> Vec<f64> {
+    match descr {
+        "<f4" => data.as_chunks::<4>().0.iter().map(|c| f64::from(f32::from_le_bytes(*c))).collect(),
+        "<f8" => data.as_chunks::<8>().0.iter().map(|c| f64::from_le_bytes(*c)).collect(),
+        other => panic!("results of dtype {other}"),
+    }
+}
+
 fn decode(bytes: &[u8]) -> Floats {
     assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
     let end = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
@@ -125,12 +161,7 @@ fn decode(bytes: &[u8]) -> Floats {
     let descr = between("'descr': '", "'").to_owned();
     let dims = between("'shape': (", ")").split(',').map(str::trim).filter(|d| !d.is_empty());
     let shape: Vec<usize> = dims.map(|d| d.parse().expect("a dimension")).collect();
-    let data = &bytes[end..];
-    let values: Vec<f64> = match descr.as_str() {
-        "<f4" => data.as_chunks::<4>().0.iter().map(|c| f64::from(f32::from_le_bytes(*c))).collect(),
-        "<f8" => data.as_chunks::<8>().0.iter().map(|c| f64::from_le_bytes(*c)).collect(),
-        other => panic!("results of dtype {other}"),
-    };
+    let values = floats(&descr, &bytes[end..]);
     assert_eq!(values.len(), shape.iter().product::<usize>());
     Floats { descr, shape, values }
 }
