@@ -3,6 +3,7 @@
 mod bad_input;
 mod bad_rules;
 mod conformance;
+mod differential;
 mod docs;
 mod messages;
 mod optimiser;

@@ -1,0 +1,96 @@
+//! Differential tests: generated programs, all ways to run them against each other.
+
+mod build;
+mod call;
+mod case;
+mod compare;
+mod noise;
+mod script;
+mod values;
+mod vocabulary;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use kina_ad::{RuleOptions, Session};
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
+
+use build::build;
+use case::Case;
+use compare::{Disagreement, INTERPRETED, Program, Way};
+use script::{Script, scripts};
+use vocabulary::Vocabulary;
+
+/// Steps of the longest scripts.
+const STEPS: usize = 14;
+
+/// The default rules, and `def`s with and without a VJP of their own.
+fn session() -> Session {
+    let files = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/differential/composites.rules")];
+    Session::new(&RuleOptions { files, ..RuleOptions::default() }).unwrap_or_else(|refusal| panic!("{refusal}"))
+}
+
+/// The same cases in every run, `cases` of them. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` ask for others.
+fn config(cases: u32, seed: u64) -> Config {
+    let set = |name: &str| std::env::var_os(name).is_some();
+    let mut config = Config { failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
+    if !set("PROPTEST_CASES") {
+        config.cases = cases;
+    }
+    if !set("PROPTEST_RNG_SEED") {
+        config.rng_seed = RngSeed::Fixed(seed);
+    }
+    config
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/regressions")
+}
+
+/// Runs a property over generated programs. A failure is shrunk, printed, and kept in `tests/regressions`.
+fn for_programs(config: Config, smooth: bool, holds: impl Fn(&mut Session, &Case) -> Result<(), Disagreement>) {
+    let session = RefCell::new(session());
+    let rules = session.borrow().rules.clone();
+    let vocabulary = Vocabulary::new(&rules);
+    let last: RefCell<Option<Disagreement>> = RefCell::default();
+    let mut runner = TestRunner::new(config);
+    let outcome = runner.run(&scripts(vocabulary.verbs.len(), STEPS), |script: Script| {
+        let case = build(&vocabulary, &script, smooth);
+        holds(&mut session.borrow_mut(), &case).map_err(|disagreement| {
+            let text = disagreement.to_string();
+            *last.borrow_mut() = Some(disagreement);
+            TestCaseError::fail(text)
+        })
+    });
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Abort(reason)) => panic!("{reason}"),
+        Err(TestError::Fail(reason, script)) => {
+            let case = build(&vocabulary, &script, smooth);
+            let text = format!("// {}\n{case}", reason.message().lines().next().unwrap_or_default());
+            let name = format!("found_{:08x}.kina", text.bytes().fold(7u32, |h, b| h.wrapping_mul(31) ^ u32::from(b)));
+            std::fs::write(folder().join(&name), &text).expect("a regression file");
+            panic!("{reason}\nkept as tests/regressions/{name}:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn optimised_programs_agree_with_literal_ones() {
+    for_programs(config(500, 1), false, |session, case| {
+        Program::new(session, &case.to_string())?.agree(INTERPRETED).map(|_| ())
+    });
+}
+
+#[test]
+#[ignore]
+fn show() {
+    let session = session();
+    let vocabulary = Vocabulary::new(&session.rules);
+    let mut runner = TestRunner::new(config(5, 5));
+    use proptest::strategy::{Strategy, ValueTree};
+    for _ in 0..6 {
+        let s = scripts(vocabulary.verbs.len(), STEPS).new_tree(&mut runner).unwrap().current();
+        println!("{}\n", build(&vocabulary, &s, false));
+    }
+}
