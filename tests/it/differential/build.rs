@@ -289,7 +289,9 @@ impl Builder<'_> {
             let name = self.used(result);
             result = match reduction {
                 "square" => self.bind(&format!("{name} * {name}"), ty),
-                "max" if ty.shape.elements() == 0 => self.bind(&format!("{name}.sum()"), ty.with_shape(Shape::scalar())),
+                "max" if ty.shape.elements() == 0 => {
+                    self.bind(&format!("{name}.sum()"), ty.with_shape(Shape::scalar()))
+                }
                 reduction => self.bind(&format!("{name}.{reduction}()"), ty.with_shape(Shape::scalar())),
             };
         }

@@ -37,7 +37,12 @@ fn infix(name: &str) -> Option<&'static str> {
 }
 
 /// The types of the operands, if `base` is the type that decides. Where the family is not listed, all are alike.
-fn operand_types(callee: &Callee, base: &TensorType, attrs: &[AttrValue], numbers: &mut Numbers<'_>) -> Vec<TensorType> {
+fn operand_types(
+    callee: &Callee,
+    base: &TensorType,
+    attrs: &[AttrValue],
+    numbers: &mut Numbers<'_>,
+) -> Vec<TensorType> {
     match callee.name.as_str() {
         "take_along_axis" => {
             let axis = attrs.first().and_then(AttrValue::as_int).unwrap_or(0) as usize;

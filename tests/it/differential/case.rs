@@ -34,7 +34,13 @@ impl fmt::Display for Case {
         for (name, elements) in &self.inputs {
             write!(f, "// input {name}:")?;
             for (i, element) in elements.iter().enumerate() {
-                let separator = if i == 0 { " " } else if i % IN_A_LINE == 0 { ",\n//   " } else { ", " };
+                let separator = if i == 0 {
+                    " "
+                } else if i % IN_A_LINE == 0 {
+                    ",\n//   "
+                } else {
+                    ", "
+                };
                 write!(f, "{separator}{element}")?;
             }
             f.write_char('\n')?;

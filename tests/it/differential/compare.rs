@@ -4,13 +4,13 @@
 use std::fmt;
 
 use kina_ad::exec::Tensor;
-use kina_ad::interp::Evaluator;
-use kina_ad::ir::{Array, DType, Graph, Level, Precision, Registry, Values};
+use kina_ad::ir::{Array, Graph, Level, Precision, Registry};
 use kina_ad::run::{Engine, RunError, check_program, run};
 use kina_ad::{CheckOptions, Session};
 
 use super::case::inputs_of;
-use super::noise::{Noise, Spread, Zeros, evaluate, spread};
+use super::noise::Spread;
+use super::oracle::{Elements, Expected, Oracle, Outcome};
 
 /// A way to run a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,9 +83,6 @@ pub struct Program<'s> {
     arrays: Vec<Array>,
 }
 
-/// Results, or the message of a trap.
-type Outcome = Result<Vec<(DType, Array)>, String>;
-
 impl<'s> Program<'s> {
     /// Checks a text and reads its inputs.
     pub fn new(session: &'s mut Session, text: &str) -> Result<Program<'s>, Disagreement> {
@@ -108,85 +105,44 @@ impl<'s> Program<'s> {
     fn run(&self, graph: &Graph, level: Level, engine: Engine) -> Result<Outcome, String> {
         let inputs: Vec<&Tensor> = self.inputs.iter().collect();
         match run(graph, self.registry(), level, engine, &inputs) {
-            Ok(results) => Ok(Ok(results
-                .iter()
-                .map(|(_, tensor)| (tensor.dtype(), tensor.to_array().expect("small")))
-                .collect())),
+            Ok(results) => {
+                Ok(Ok(results.iter().map(|(_, tensor)| (tensor.dtype(), tensor.to_array().expect("small"))).collect()))
+            }
             Err(RunError::Trap(message)) => Ok(Err(message)),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    /// Runs the program in all of the ways and compares each with the first.
+    /// Runs the program in all of the ways and compares each with the interpreted graph of -O0.
     pub fn agree(&self, ways: &[Way]) -> Result<Seen, Disagreement> {
         let literal = self.graph_at(Level::O0)?;
-        let reference = self.run(&literal, Level::O0, Engine::Interpreted(Precision::Typed)).map_err(refused)?;
-        let noisy = |zeros: &[Zeros]| -> Vec<Result<Vec<Array>, String>> {
-            let noise = |(seed, zeros): (usize, &Zeros)| Noise { seed: seed as u64, zeros: *zeros };
-            let runs = zeros.iter().enumerate().map(noise);
-            runs.map(|noise| evaluate(&literal, self.registry(), &self.arrays, noise)).collect()
-        };
-        let exact_zeros = noisy(&[Zeros::Computed; 3]);
-        let any_zeros = noisy(&[Zeros::Positive, Zeros::Negative, Zeros::Random, Zeros::Random]);
+        let interpreted = |precision| self.run(&literal, Level::O0, Engine::Interpreted(precision)).map_err(refused);
+        let (typed, double) = (interpreted(Precision::Typed)?, interpreted(Precision::Double)?);
+        let oracle = Oracle::new(&literal, self.registry(), &self.arrays, &typed, &double);
         let mut seen = Seen::default();
-        let Some(strict) = expected(&reference, exact_zeros.iter()) else { return Ok(seen) };
-        let loose = expected(&reference, exact_zeros.iter().chain(&any_zeros));
-        if let Ok(results) = &reference {
-            seen.count(results, &strict);
-        } else {
-            seen.trap = reference.clone().err();
-        }
+        seen.count(&typed, oracle.strict.as_ref());
         for way in ways {
             let disagrees = |what: String| Disagreement { way: Some(*way), what };
+            let typed = Engine::Interpreted(Precision::Typed);
             let (level, outcome) = match *way {
-                Way::Double => match self.in_double(&literal).map_err(disagrees)? {
-                    Some(outcome) => (Level::O0, outcome),
-                    None => continue,
-                },
-                Way::Interpreted(level) => {
-                    let engine = Engine::Interpreted(Precision::Typed);
-                    (level, self.run(&self.graph_at(level)?, level, engine).map_err(disagrees)?)
-                }
+                Way::Double => (Level::O0, double.clone()),
+                Way::Interpreted(level) => (level, self.run(&self.graph_at(level)?, level, typed).map_err(disagrees)?),
                 #[cfg(feature = "codegen")]
                 Way::Compiled(level) => {
                     (level, self.run(&self.graph_at(level)?, level, Engine::Compiled).map_err(disagrees)?)
                 }
             };
-            // Rewrites that are equal over the reals may change the sign of a zero.
-            let (expected, signs) = match (level, &loose) {
-                (Level::O0 | Level::O1, _) => (&strict, true),
-                (Level::O2, Some(loose)) => (loose, false),
-                (Level::O2, None) => continue,
+            let expected = match (way, level) {
+                (Way::Double, _) => &oracle.double,
+                (_, Level::O0 | Level::O1) => &oracle.strict,
+                // Rewrites that are equal over the reals may change the sign of a zero.
+                (_, Level::O2) => &oracle.loose,
             };
-            compare(expected, &outcome, signs).map_err(disagrees)?;
+            if let Some(expected) = expected {
+                expected.admits(&outcome).map_err(disagrees)?;
+            }
         }
         Ok(seen)
-    }
-
-    /// The results of the f64 interpreter, unless a value leaves the range of its dtype somewhere: then it has no bearing
-    /// on the others.
-    fn in_double(&self, graph: &Graph) -> Result<Option<Outcome>, String> {
-        let mut evaluator = Evaluator::new(graph, self.registry(), self.arrays.clone(), Precision::Double)
-            .map_err(|e| e.to_string())?;
-        if let Err(error) = evaluator.evaluate() {
-            return Ok(Some(Err(error.to_string())));
-        }
-        let leaves = |v: &f64| {
-            let size = v.abs();
-            size.is_finite() && size > f64::from(f32::MAX) || size > 0.0 && size < f64::from(f32::MIN_POSITIVE)
-        };
-        let left = graph.iter().any(|(id, node)| {
-            node.ty.dtype == DType::F32 && evaluator.value(id).is_some_and(|a| a.floats().iter().any(leaves))
-        });
-        if left {
-            return Ok(None);
-        }
-        let mut results = Vec::new();
-        for output in &graph.outputs {
-            let array = evaluator.require(output.node).map_err(|e| e.to_string())?.clone();
-            results.push((graph.ty(output.node).dtype, array));
-        }
-        Ok(Some(Ok(results)))
     }
 
     /// Compares every gradient with finite differences. The number of gradients that were compared.
@@ -207,98 +163,14 @@ impl<'s> Program<'s> {
     }
 }
 
-/// What may be asked of each element.
-enum Expected {
-    Trap(String),
-    Results(Vec<Elements>),
-}
-
-enum Elements {
-    Floats(Vec<Spread>),
-    /// `None` where rounding decides.
-    Discrete(Vec<Option<i64>>),
-}
-
-/// What a reference and runs with errors say together. `None` if rounding decides whether there are results at all.
-fn expected<'r>(
-    reference: &Outcome,
-    runs: impl Iterator<Item = &'r Result<Vec<Array>, String>> + Clone,
-) -> Option<Expected> {
-    match reference {
-        Err(message) => {
-            let same = runs.clone().all(|run| run.as_ref().err() == Some(message));
-            same.then(|| Expected::Trap(message.clone()))
-        }
-        Ok(results) => {
-            let runs: Vec<&Vec<Array>> = runs.map(|run| run.as_ref().ok()).collect::<Option<_>>()?;
-            let elements = |(i, (dtype, array)): (usize, &(DType, Array))| match &array.values {
-                Values::Float(values) => {
-                    let of = |(k, v): (usize, &f64)| spread(*dtype, *v, runs.iter().map(|run| run[i].floats()[k]));
-                    Elements::Floats(values.iter().enumerate().map(of).collect())
-                }
-                _ => {
-                    let all: Vec<Vec<i64>> = runs.iter().map(|run| discrete(&run[i])).collect();
-                    let of = |(k, v): (usize, i64)| all.iter().all(|run| run[k] == v).then_some(v);
-                    Elements::Discrete(discrete(array).into_iter().enumerate().map(of).collect())
-                }
-            };
-            Some(Expected::Results(results.iter().enumerate().map(elements).collect()))
-        }
-    }
-}
-
-/// The elements of an integer or Bool array.
-fn discrete(array: &Array) -> Vec<i64> {
-    match &array.values {
-        Values::Int(v) => v.clone(),
-        Values::Bool(v) => v.iter().map(|b| i64::from(*b)).collect(),
-        Values::Float(_) => Vec::new(),
-    }
-}
-
-fn compare(expected: &Expected, outcome: &Outcome, signs: bool) -> Result<(), String> {
-    let (expected, results) = match (expected, outcome) {
-        (Expected::Trap(wanted), Err(message)) if wanted == message => return Ok(()),
-        (Expected::Trap(wanted), Err(message)) => return Err(format!("trap `{message}`, not `{wanted}`")),
-        (Expected::Trap(wanted), Ok(_)) => return Err(format!("no trap `{wanted}`")),
-        (Expected::Results(_), Err(message)) => return Err(format!("trap `{message}`")),
-        (Expected::Results(expected), Ok(results)) => (expected, results),
-    };
-    for (i, (expected, (_, array))) in expected.iter().zip(results).enumerate() {
-        match expected {
-            Elements::Floats(spreads) => {
-                if spreads.len() != array.floats().len() {
-                    return Err(format!("result {i} has another number of elements"));
-                }
-                for (k, (wanted, v)) in spreads.iter().zip(array.floats()).enumerate() {
-                    let wanted = match wanted {
-                        Spread::Exactly(value) if !signs => &Spread::Equal(*value),
-                        other => other,
-                    };
-                    if !wanted.admits(*v) {
-                        return Err(format!("result {i}, element {k} is {v:e}, not {wanted}"));
-                    }
-                }
-            }
-            Elements::Discrete(values) => {
-                let found = discrete(array);
-                if values.len() != found.len() {
-                    return Err(format!("result {i} has another number of elements"));
-                }
-                for (k, (wanted, v)) in values.iter().zip(found).enumerate() {
-                    if wanted.is_some_and(|wanted| wanted != v) {
-                        return Err(format!("result {i}, element {k} is {v}, not {}", wanted.unwrap_or_default()));
-                    }
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
 impl Seen {
-    fn count(&mut self, results: &[(DType, Array)], expected: &Expected) {
-        let Expected::Results(all) = expected else { return };
+    fn count(&mut self, outcome: &Outcome, expected: Option<&Expected>) {
+        let (results, all) = match (outcome, expected) {
+            (_, None) => return,
+            (Err(message), _) => return self.trap = Some(message.clone()),
+            (Ok(results), Some(Expected::Results(all))) => (results, all),
+            (Ok(_), Some(Expected::Trap(_))) => return,
+        };
         for elements in all {
             match elements {
                 Elements::Floats(spreads) => {

@@ -5,6 +5,7 @@ mod call;
 mod case;
 mod compare;
 mod noise;
+mod oracle;
 mod script;
 mod values;
 mod vocabulary;
@@ -82,15 +83,39 @@ fn optimised_programs_agree_with_literal_ones() {
     });
 }
 
+#[cfg(feature = "codegen")]
+#[test]
+fn compiled_programs_agree_with_interpreted_ones() {
+    for_programs(config(100, 2), false, |session, case| {
+        Program::new(session, &case.to_string())?.agree(compare::COMPILED).map(|_| ())
+    });
+}
+
 #[test]
 #[ignore]
-fn show() {
-    let session = session();
-    let vocabulary = Vocabulary::new(&session.rules);
+fn statistics() {
+    let mut session = session();
+    let rules = session.rules.clone();
+    let vocabulary = Vocabulary::new(&rules);
     let mut runner = TestRunner::new(config(5, 5));
     use proptest::strategy::{Strategy, ValueTree};
-    for _ in 0..6 {
+    let mut all = compare::Seen::default();
+    let (mut traps, mut allopen, mut ops, mut handlers, mut nodes) = (0, 0, 0, 0, 0);
+    for _ in 0..500 {
         let s = scripts(vocabulary.verbs.len(), STEPS).new_tree(&mut runner).unwrap().current();
-        println!("{}\n", build(&vocabulary, &s, false));
+        let case = build(&vocabulary, &s, false);
+        ops += case.calls.len();
+        let program = Program::new(&mut session, &case.to_string()).unwrap();
+        handlers += program.graph.handlers.len();
+        nodes += program.graph.len();
+        let seen = program.agree(&[]).unwrap();
+        traps += usize::from(seen.trap.is_some());
+        allopen += usize::from(seen.exact + seen.near + seen.open == 0 && seen.trap.is_none());
+        all.exact += seen.exact;
+        all.near += seen.near;
+        all.open += seen.open;
+        all.nans += seen.nans;
+        all.infinities += seen.infinities;
     }
+    println!("{all:?} traps {traps} nothing {allopen} ops {ops} handlers {handlers} nodes {nodes}");
 }

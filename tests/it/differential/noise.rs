@@ -10,17 +10,20 @@
 //! - where the runs differ, so may the engine, by some multiple of their spread: ill-conditioned elements are
 //!   compared loosely and all others tightly;
 //! - where the runs decide differently (a comparison, a truncation, an overflow), rounding decides, and nothing can be
-//!   asked.
+//!   asked. Errors break what is equal by a coincidence of exact values (`a - b + b - a == 0`), and rounding may keep
+//!   it, so the run in f64 is one of the runs.
 //!
 //! Errors belong to one loop of an operator's kernel, so that what rounds inside an operator is covered as well. Equal
 //! elements get equal errors, so that ties stay ties wherever engines keep them: all engines compute equal elements
 //! of one result in the same way, but for sums.
 
+use std::cell::Cell;
+
 use kina_ad::interp::kernel;
-use kina_ad::ir::array::linear;
+use kina_ad::ir::array::{linear, points};
 use kina_ad::ir::kernel::{BinaryFn, Combine, Loop, MapDim, Read, Scalar, Source, UnaryFn, identity};
 use kina_ad::ir::operator::Eval;
-use kina_ad::ir::{Array, Call, DType, Graph, Kernel, NodeKind, Precision, Registry, Shape, TensorType, Values};
+use kina_ad::ir::{Array, Call, Check, DType, Graph, Kernel, NodeKind, Precision, Registry, Shape, TensorType, Values};
 
 /// The error of an operation, in units in the last place.
 const ULPS: f64 = 4.0;
@@ -30,6 +33,8 @@ const ULPS: f64 = 4.0;
 pub struct Noise {
     /// Chooses the errors.
     pub seed: u64,
+    /// In which precision operations round.
+    pub precision: Precision,
     /// What sign zeros have that an operation computes.
     pub zeros: Zeros,
 }
@@ -43,13 +48,17 @@ pub enum Zeros {
     Random,
 }
 
-/// The outputs of a program with errors, or the message of its trap.
-pub fn evaluate(
-    graph: &Graph,
-    registry: &Registry,
-    inputs: &[Array],
-    noise: Noise,
-) -> Result<Vec<Array>, String> {
+/// What an evaluation with errors gave.
+pub struct Run {
+    /// The outputs, or the message of a trap.
+    pub outcome: Result<Vec<Array>, String>,
+    /// Does a value, if not rounded, leave the range of its dtype? Then the program means something else in f64.
+    pub leaves_range: bool,
+}
+
+/// Evaluates a program with errors.
+pub fn evaluate(graph: &Graph, registry: &Registry, inputs: &[Array], noise: Noise) -> Run {
+    let leaves_range = Cell::new(false);
     let mut values: Vec<Option<Array>> = vec![None; graph.len()];
     for (id, input) in graph.inputs.iter().zip(inputs) {
         values[id.index()] = Some(input.clone());
@@ -58,40 +67,48 @@ pub fn evaluate(
     for (id, node) in graph.iter() {
         let NodeKind::Op { op, operands, .. } = &node.kind else { continue };
         // What an index out of bounds has left without a value, has none; a check will speak about it.
-        let Some(args) = operands.iter().map(|o| values[o.index()].as_ref()).collect::<Option<Vec<_>>>() else { continue };
+        let Some(args) = operands.iter().map(|o| values[o.index()].as_ref()).collect::<Option<Vec<_>>>() else {
+            continue;
+        };
         if !live[id.index()] {
             continue;
         }
         let value = graph.with_call(id, |_, call| {
             let operator = registry.op(*op);
-            let noisy = Noisy { noise, salt: mix(noise.seed ^ mix(id.index() as u64)) };
+            let salt = mix(noise.seed ^ mix(id.index() as u64));
+            let noisy = Noisy { noise, salt, leaves_range: &leaves_range };
             match operator.kernel(call, &node.ty) {
-                Kernel::Loops(loops) if operator.bound(call).is_none() => Some(noisy.loops(&loops, call, &args, &node.ty)),
+                Kernel::Loops(loops) if operator.bound(call).is_none() => {
+                    Some(noisy.loops(&loops, call, &args, &node.ty))
+                }
                 // Moves elements.
                 _ => {
-                    let eval = Eval { call, args: &args, result: &node.ty, precision: Precision::Typed };
+                    let eval = Eval { call, args: &args, result: &node.ty, precision: noise.precision };
                     operator.reference(&eval).ok()
                 }
             }
         });
         values[id.index()] = value.flatten();
     }
-    for check in &graph.checks {
-        let indices = values[check.indices.index()].as_ref().expect("a check before this one has spoken").ints();
-        if !indices.iter().all(|i| (0..check.size as i64).contains(i)) {
-            return Err(check.message());
-        }
-    }
-    Ok(graph.outputs.iter().map(|o| values[o.node.index()].clone().expect("all checks passed")).collect())
+    let fails = |check: &&Check| {
+        let indices = values[check.indices.index()].as_ref().expect("a check before this one has failed").ints();
+        !indices.iter().all(|i| (0..check.size as i64).contains(i))
+    };
+    let outcome = match graph.checks.iter().find(fails) {
+        Some(check) => Err(check.message()),
+        None => Ok(graph.outputs.iter().map(|o| values[o.node.index()].clone().expect("all checks passed")).collect()),
+    };
+    Run { outcome, leaves_range: leaves_range.get() }
 }
 
 /// The errors of one node.
-struct Noisy {
+struct Noisy<'a> {
     noise: Noise,
     salt: u64,
+    leaves_range: &'a Cell<bool>,
 }
 
-impl Noisy {
+impl Noisy<'_> {
     fn loops(&self, loops: &[Loop], call: Call<'_>, args: &[&Array], result: &TensorType) -> Array {
         let operands = args.len();
         let mut types: Vec<TensorType> = call.operands.iter().map(|t| (*t).clone()).collect();
@@ -115,8 +132,8 @@ impl Noisy {
                     let shape = Shape::new(l.domain.clone()).expect("a domain as large as an operand");
                     run(terms(l), &TensorType::new(l.dtype, shape, result.placement))
                 });
-                let scales = terms.map(|terms| scales(l, &terms));
-                self.disturb(&mut array, ty.dtype, effect, i as u64, scales.as_deref());
+                let sums = terms.map(|terms| sums(l, &terms));
+                self.disturb(&mut array, ty.dtype, effect, i as u64, sums.as_deref());
             }
             types.push(ty);
             arrays.push(array);
@@ -124,26 +141,38 @@ impl Noisy {
         arrays.pop().expect("a kernel has loops")
     }
 
-    /// Gives every element that was rounded its error. `sums` has the scale of each sum.
+    /// Gives every element that was rounded its error. `sums` are there if the loop adds up.
     fn disturb(&self, array: &mut Array, dtype: DType, effect: Effect, stage: u64, sums: Option<&[Sum]>) {
         let Values::Float(values) = &mut array.values else { return };
         let format = Format::of(dtype);
+        // In f64 the same operations round, but finer.
+        let finer = if self.noise.precision == Precision::Double {
+            Format::of(DType::F64).epsilon / format.epsilon
+        } else {
+            1.0
+        };
         for (i, v) in values.iter_mut().enumerate() {
+            let size = match sums.map(|s| s[i]) {
+                Some(sum) => sum.magnitude,
+                None => v.abs(),
+            };
+            if size.is_finite() && (format.round(size).is_infinite() || *v != 0.0 && v.abs() < format.normal) {
+                self.leaves_range.set(true);
+            }
             // Sums of equal terms may be added up in different order; everything else is a function of its value.
             let own = if sums.is_some() { i as u64 } else { v.to_bits() };
             let random = mix(self.salt ^ mix(stage ^ mix(own)));
             let scale = match sums.map(|s| s[i]) {
-                Some(Sum::Exact) => None,
-                Some(Sum::Rounded { root_of_squares }) => Some(v.abs() + root_of_squares),
+                Some(sum) => (!sum.exact).then_some(v.abs() + sum.root_of_squares),
                 None => (effect == Effect::Rounds && format.was_rounded(*v)).then_some(v.abs()),
             };
             if let Some(scale) = scale.filter(|s| s.is_finite()) {
                 // Never much smaller than it may be: a few runs must show it.
                 let size = 0.5 + (random >> 12) as f64 / (1u64 << 53) as f64;
                 let error = if random & 2 == 0 { size } else { -size };
-                *v += error * ULPS * (scale * format.epsilon).max(format.least);
+                *v += error * ULPS * finer * (scale * format.epsilon).max(format.least);
             }
-            *v = format.round(*v);
+            *v = self.noise.precision.round(dtype, *v);
             if *v == 0.0 {
                 *v = match self.noise.zeros {
                     Zeros::Computed => *v,
@@ -160,15 +189,16 @@ impl Noisy {
 struct Format {
     dtype: DType,
     epsilon: f64,
-    /// The least subnormal.
+    /// The least normal number and the least subnormal one.
+    normal: f64,
     least: f64,
 }
 
 impl Format {
     fn of(dtype: DType) -> Format {
         match dtype {
-            DType::F32 => Format { dtype, epsilon: 2f64.powi(-23), least: 2f64.powi(-149) },
-            _ => Format { dtype, epsilon: 2f64.powi(-52), least: 2f64.powi(-1074) },
+            DType::F32 => Format { dtype, epsilon: 2f64.powi(-23), normal: 2f64.powi(-126), least: 2f64.powi(-149) },
+            _ => Format { dtype, epsilon: 2f64.powi(-52), normal: f64::MIN_POSITIVE, least: 2f64.powi(-1074) },
         }
     }
 
@@ -184,7 +214,7 @@ impl Format {
         } else if self.dtype == DType::F32 {
             self.round(v) != v
         } else {
-            v.abs() < f64::MIN_POSITIVE || v.to_bits().trailing_zeros() < 20
+            v.abs() < self.normal || v.to_bits().trailing_zeros() < 20
         }
     }
 }
@@ -244,39 +274,37 @@ fn terms(l: &Loop) -> Loop {
     Loop { shape: l.domain.clone(), result_map: identity(l.domain.len()), reduce: None, ..l.clone() }
 }
 
-/// How one sum rounds.
+/// One sum.
 #[derive(Clone, Copy)]
-enum Sum {
-    /// In no order.
-    Exact,
-    /// Relative to this, and to the sum itself.
-    Rounded { root_of_squares: f64 },
+struct Sum {
+    /// In every order. Otherwise rounding is relative to the sum itself and to `root_of_squares`.
+    exact: bool,
+    root_of_squares: f64,
+    /// What the terms add up to without their signs.
+    magnitude: f64,
 }
 
-/// How the sums of a loop round, by their terms. A sum is exact in every order if its terms are multiples of one unit
-/// and all of them together are no more units than the format counts.
-fn scales(l: &Loop, terms: &Array) -> Vec<Sum> {
+/// The sums of a loop, from their terms. A sum is exact in every order if its terms are multiples of one unit and all of
+/// them together are no more units than the format counts.
+fn sums(l: &Loop, terms: &Array) -> Vec<Sum> {
     let format = Format::of(l.dtype);
     let units = 2.0 / format.epsilon;
     let size = l.shape.iter().product::<u64>() as usize;
-    let (mut magnitude, mut squares, mut unit) = (vec![0.0; size], vec![0.0; size], vec![f64::INFINITY; size]);
-    let mut exact = vec![true; size];
-    for (point, term) in kina_ad::ir::array::points(&l.domain).zip(terms.floats()) {
+    let mut sums = vec![Sum { exact: true, root_of_squares: 0.0, magnitude: 0.0 }; size];
+    let mut unit = vec![f64::INFINITY; size];
+    for (point, term) in points(&l.domain).zip(terms.floats()) {
         let at = |m: &MapDim| if let MapDim::Dim(d) = m { point[*d] } else { 0 };
         let place = linear(&l.shape, l.result_map.iter().map(at));
-        magnitude[place] += term.abs();
-        squares[place] += term * term;
         unit[place] = f64::min(unit[place], lowest_bit(*term));
-        exact[place] &= !format.was_rounded(*term);
+        let sum = &mut sums[place];
+        sum.magnitude += term.abs();
+        sum.root_of_squares = sum.root_of_squares.hypot(*term);
+        sum.exact &= !format.was_rounded(*term);
     }
-    let sum = |i: usize| {
-        if exact[i] && (magnitude[i] == 0.0 || magnitude[i] <= units * unit[i]) {
-            Sum::Exact
-        } else {
-            Sum::Rounded { root_of_squares: f64::sqrt(squares[i]) }
-        }
-    };
-    (0..size).map(sum).collect()
+    for (sum, unit) in sums.iter_mut().zip(unit) {
+        sum.exact &= sum.magnitude == 0.0 || sum.magnitude <= units * unit;
+    }
+    sums
 }
 
 /// The value of the lowest bit that is set, infinite if none is.
