@@ -92,6 +92,16 @@ fn compiled_programs_agree_with_interpreted_ones() {
 }
 
 #[test]
+fn gradients_agree_with_differences() {
+    let compared = RefCell::new(0);
+    for_programs(config(400, 3), std::env::var_os("SMOOTH").is_some(), |session, case| {
+        *compared.borrow_mut() += Program::new(session, &case.to_string())?.gradients()?;
+        Ok(())
+    });
+    println!("{compared:?}");
+}
+
+#[test]
 #[ignore]
 fn statistics() {
     let mut session = session();
