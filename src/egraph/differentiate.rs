@@ -219,7 +219,12 @@ impl Walk<'_> {
         }
         let mut active = is_param.clone();
         for (id, node) in self.tape.graph.iter().take(last + 1) {
-            let depends = node.operands().any(|o| active[o.index()]);
+            let depends = match &node.kind {
+                NodeKind::Op { op, operands, .. } => {
+                    operands.iter().enumerate().any(|(i, o)| active[o.index()] && !self.stops(*op, i))
+                }
+                _ => node.operands().any(|o| active[o.index()]),
+            };
             active[id.index()] |= depends && node.ty.dtype.is_float();
         }
         let mut incoming: Vec<Vec<NodeId>> = vec![Vec::new(); last + 1];
@@ -265,6 +270,15 @@ impl Walk<'_> {
             }
         }
         total
+    }
+
+    /// Does the rule of the operator say that no cotangent flows to the operand, whatever the call? What is computed
+    /// from the result then needs no rule for the operand's sake.
+    fn stops(&self, op: OpId, operand: usize) -> bool {
+        self.rules.vjps(op).first().is_some_and(|vjp| {
+            let always = vjp.head.conditions.is_empty() && vjp.attrs.iter().all(|a| matches!(a, AttrPattern::Var(_)));
+            always && matches!(vjp.conclusions.get(operand), Some(Conclusion::NoCotangent(_)))
+        })
     }
 
     /// Adds up the cotangents of a value with several uses.

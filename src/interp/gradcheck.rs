@@ -132,6 +132,12 @@ struct Comparison<'a> {
     report: GradientResult,
 }
 
+/// Steps are relative to large elements. They are powers of two, so that most of them are exact, and there is one below
+/// the greatest number, whose logarithm rounds up.
+fn unit_of(x: f64) -> f64 {
+    x.abs().max(1.0).log2().floor().min(1023.0).exp2()
+}
+
 /// How analytic and numeric derivative along a line compare.
 enum Outcome {
     Equal { error: f64 },
@@ -225,12 +231,14 @@ impl Comparison<'_> {
 
     /// Compares the derivatives along a line, given as elements and signs; the second value is their distance.
     fn compare(&self, line: &[(usize, f64)]) -> Result<(Outcome, f64), InterpError> {
-        // Steps are relative to large elements; powers of two, so that most steps are exact.
-        let line = memory::map(line, |(i, sign)| (*i, sign * self.x[*i].abs().max(1.0).log2().floor().exp2()))?;
+        let line = memory::map(line, |(i, sign)| (*i, sign * unit_of(self.x[*i])))?;
         let analytic: f64 = line.iter().map(|(i, v)| self.gradient[*i] * v).sum();
         // The size that the derivative along the line has if its terms neither cancel nor add up.
-        let stretch = line.iter().map(|(_, v)| v * v).sum::<f64>().sqrt();
+        let stretch = line.iter().fold(0.0, |stretch: f64, (_, v)| stretch.hypot(*v));
         let least = (1e-3 * self.largest * stretch).max(1e-8);
+        if !analytic.is_finite() || !least.is_finite() {
+            return Ok((Outcome::Unresolved, 0.0));
+        }
         let slope = slope(self.primal, self.weights, least, self.agreement, |t| self.at(&line, t))?;
         let distance = slope.distance(analytic);
         let outcome = match slope {

@@ -175,12 +175,14 @@ impl<F: FnMut(f64) -> Result<Vec<f64>, InterpError>> Line<'_, F> {
         };
         let h = 2f64.powi(-k);
         let mut e = Estimate { central: 0.0, left: 0.0, right: 0.0, noise: 0.0 };
+        // Where nothing at all changes, rounding may have swallowed every change.
+        let still = left == self.middle && right == self.middle;
         for (i, w) in self.weights.iter().enumerate().filter(|(_, w)| **w != 0.0) {
             let m = self.middle[i];
             e.central += w * (8.0 * (right[i] - left[i]) - (far_right[i] - far_left[i]));
             e.right += w * (4.0 * (right[i] - m) - (far_right[i] - m));
             e.left += w * (4.0 * (m - left[i]) - (m - far_left[i]));
-            if right[i] != m || left[i] != m {
+            if still || right[i] != m || left[i] != m {
                 e.noise += (w * m).abs();
             }
         }

@@ -88,9 +88,12 @@ fn fixed<'c, 'a>(
         .collect()
 }
 
-/// Is the coordinate the same all over a row?
-fn in_row(rows: usize, m: MapDim) -> bool {
-    matches!(m, MapDim::Zero) || matches!(m, MapDim::Dim(d) if d < rows)
+/// Is the coordinate the same all over a row of the nest? That of a dimension of size 1 is, wherever it stands.
+fn in_row(nest: &Nest, rows: usize, m: MapDim) -> bool {
+    match m {
+        MapDim::Zero => true,
+        MapDim::Dim(d) => d < rows || nest.domain[d] == 1,
+    }
 }
 
 /// The coordinates of a point: those of the row, and 0 in the others, which are of size 1.
@@ -291,7 +294,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
                 Source::None
             } else if let Some(o) = nest.results.iter().position(over) {
                 Source::Output(o)
-            } else if !rows.is_empty() && r.map.iter().all(|m| in_row(rows.len(), *m)) {
+            } else if !rows.is_empty() && r.map.iter().all(|m| in_row(nest, rows.len(), *m)) {
                 Source::Outside(self.scalar_at(b, rows.len(), r.value, &point(b, rows, &r.map)?)?)
             } else {
                 ins.push(self.operand(b, rows, r.value, &r.map)?);

@@ -223,6 +223,26 @@ fn the_cotangent_may_be_an_input() {
     }
 }
 
+/// `cast` has no VJP; behind a stop it needs none.
+#[test]
+fn what_a_rule_stops_is_inactive() {
+    let program = "let f = fn(x: tensor<F64, [3], @host>) -> tensor<F64, [3], @host> {
+                     let frozen = x.stop_gradient().cast(dtype=F32).cast(dtype=F64) in
+                     x * frozen
+                   } in
+                   let x = tensor<F64, [3], @host> in
+                   handle f(x) with reverseMode";
+    let place = directory(&[("p.kina", program.as_bytes().to_vec()), ("x.npy", npy_f64(&[3], &[1.0, -2.0, 0.5]))]);
+    for way in ways() {
+        let got = results(place.path(), &format!("{way} --input x=x.npy --check"));
+        assert_close(way, &got["primal"].values, &[1.0, 4.0, 0.25], 1e-15);
+        assert_close(way, &got["g_x"].values, &[1.0, -2.0, 0.5], 1e-15);
+    }
+    let active = program.replace(".stop_gradient()", "");
+    let place = directory(&[("p.kina", active.into_bytes())]);
+    kina(place.path(), "grad p.kina").refusal(1, &["E0501", "no VJP for `cast`"]).unwrap();
+}
+
 #[test]
 fn handlers_nest() {
     let program = "let f = fn(x: tensor<F64, [3], @host>) -> tensor<F64, [3], @host> { x * x * x } in

@@ -42,6 +42,43 @@ fn a_right_gradient_passes() {
 }
 
 #[test]
+fn elements_of_any_size_are_compared() {
+    let extremes = vec![f64::MAX, -f64::MAX, 1e200, f64::MIN_POSITIVE, 0.0, -0.0];
+    let constant = check(extremes.clone(), |g, r, x| (splat(g, r, 2.0, x), splat(g, r, 0.0, x)));
+    assert_eq!((constant.verdict, constant.checked), (Verdict::Passed, 6));
+    let linear = check(extremes, |g, r, x| {
+        let scale = splat(g, r, 2f64.powi(-1000), x);
+        (op(g, r, "mul", &[x, scale]), scale)
+    });
+    assert_eq!(linear.verdict, Verdict::Passed, "{linear:?}");
+    // A derivative along the line beyond the range of f64.
+    let steep = check(vec![f64::MAX, 1.0], |g, r, x| {
+        let scale = splat(g, r, 4.0, x);
+        let small = op(g, r, "div", &[x, scale]);
+        (op(g, r, "div", &[small, scale]), splat(g, r, 1.0 / 16.0, x))
+    });
+    assert_eq!(steep.verdict, Verdict::Passed, "{steep:?}");
+}
+
+#[test]
+fn a_summand_that_rounding_swallows_is_not_resolved() {
+    let sum = |values: Vec<f64>, slope: f64| {
+        check(values, |g, r, x| {
+            let origin = Origin::Accumulate { serves: vec![] };
+            let attrs = vec![AttrValue::Ints(vec![0]), AttrValue::Bool(false)];
+            let y = g.add(r, r.id("sum").unwrap(), vec![x], attrs, origin).unwrap();
+            (y, splat(g, r, slope, x))
+        })
+    };
+    let right = sum(vec![1e30, 1.0], 1.0);
+    assert_eq!((right.verdict, right.checked, right.unresolved), (Verdict::Passed, 1, 1));
+    assert_eq!(sum(vec![1e30, 1.0], 2.0).verdict, Verdict::Failed);
+    // A constant is still known for one.
+    let constant = check(vec![1.0], |g, r, x| (splat(g, r, 1e3, x), splat(g, r, 1.0, x)));
+    assert_eq!(constant.verdict, Verdict::Failed);
+}
+
+#[test]
 fn wrong_gradients_fail() {
     // Wrong sign, wrong factor, a dropped term: all of exp(x) + x, whose derivative is exp(x) + 1.
     for (sign, factor, term) in [(-1.0, 1.0, 1.0), (1.0, 2.0, 1.0), (1.0, 1.0, 0.0), (1.0, 1.000_01, 1.0)] {

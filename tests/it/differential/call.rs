@@ -1,0 +1,295 @@
+//! One call: which types its operands have, its attributes, and how it is written.
+
+use kina_ad::ir::attr::format_float;
+use kina_ad::ir::operator::Default as AttrDefault;
+use kina_ad::ir::{AttrKind, AttrValue, DType, Param, TensorType};
+
+use super::build::{Builder, MAX_RANK, bounded, host};
+use super::script::Numbers;
+use super::vocabulary::Callee;
+
+/// Constants that F32 represents. The last are rare.
+const FLOATS: [f64; 12] = [1.0, 2.0, 0.5, -1.0, 0.0, -0.25, 3.0, -0.0, 0.1, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+const INTS: [i64; 6] = [1, 2, 0, -1, 3, -7];
+
+/// A well-typed call.
+struct Plan {
+    operands: Vec<TensorType>,
+    attrs: Vec<AttrValue>,
+    result: TensorType,
+}
+
+/// Infix operators by the name of what they call.
+fn infix(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "add" => "+",
+        "sub" => "-",
+        "mul" => "*",
+        "div" => "/",
+        "equal" => "==",
+        "not_equal" => "!=",
+        "less" => "<",
+        "less_equal" => "<=",
+        "greater" => ">",
+        "greater_equal" => ">=",
+        _ => return None,
+    })
+}
+
+/// The types of the operands, if `base` is the type that decides. Where the family is not listed, all are alike.
+fn operand_types(
+    callee: &Callee,
+    base: &TensorType,
+    attrs: &[AttrValue],
+    numbers: &mut Numbers<'_>,
+) -> Vec<TensorType> {
+    match callee.name.as_str() {
+        "take_along_axis" => {
+            let axis = attrs.first().and_then(AttrValue::as_int).unwrap_or(0) as usize;
+            if axis >= base.rank() {
+                return vec![base.clone(); 2];
+            }
+            vec![base.clone(), base.with_shape(base.shape.without(axis)).with_dtype(DType::I64)]
+        }
+        "matmul" if base.rank() >= 2 => {
+            let mut dims = base.shape.to_vec();
+            let columns = dims[dims.len() - 1];
+            dims.truncate(dims.len() - 2);
+            dims.extend([columns, Builder::dim(numbers)]);
+            vec![base.clone(), host(base.dtype, dims)]
+        }
+        "select" => vec![base.with_dtype(DType::Bool), base.clone(), base.clone()],
+        _ => vec![base.clone(); callee.signature.operand_count()],
+    }
+}
+
+/// `n` things in an order that the numbers choose.
+fn shuffled(n: usize, numbers: &mut Numbers<'_>) -> Vec<i64> {
+    let mut left: Vec<i64> = (0..n as i64).collect();
+    (0..n).map(|_| left.remove(numbers.below(left.len()))).collect()
+}
+
+/// A shape to which a shape stretches.
+fn stretched(dims: &[u64], numbers: &mut Numbers<'_>) -> Vec<i64> {
+    let added = numbers.below(MAX_RANK + 1 - dims.len().min(MAX_RANK));
+    let mut out: Vec<u64> = (0..added).map(|_| Builder::dim(numbers)).collect();
+    out.extend(dims.iter().map(|d| if *d == 1 { Builder::dim(numbers) } else { *d }));
+    let small = bounded(out.clone());
+    // What cannot be stretched further stays.
+    let fits = small[added..].iter().zip(dims).all(|(s, d)| s == d || *d == 1);
+    let chosen = if fits { small } else { dims.to_vec() };
+    chosen.into_iter().map(|d| d as i64).collect()
+}
+
+/// A shape of as many elements.
+fn refactored(dims: &[u64], numbers: &mut Numbers<'_>) -> Vec<i64> {
+    let mut dims = dims.to_vec();
+    for _ in 0..1 + numbers.below(3) {
+        let at = numbers.below(dims.len().max(1));
+        match numbers.below(4) {
+            0 if dims.len() > 1 => {
+                let at = at.min(dims.len() - 2);
+                let next = dims.remove(at + 1);
+                dims[at] *= next;
+            }
+            1 if dims.get(at).is_some_and(|d| *d > 3 && d % 2 == 0) && dims.len() < MAX_RANK => {
+                dims[at] /= 2;
+                dims.insert(at, 2);
+            }
+            2 if dims.get(at) == Some(&1) => {
+                dims.remove(at);
+            }
+            _ if dims.len() < MAX_RANK => dims.insert(numbers.below(dims.len() + 1), 1),
+            _ => {}
+        }
+    }
+    dims.into_iter().map(|d| d as i64).collect()
+}
+
+impl Builder<'_> {
+    /// Calls an operator or `def` with operands of a type that the numbers choose.
+    pub fn call(&mut self, callee: &Callee, numbers: &mut Numbers<'_>) {
+        let floats = numbers.below(4) < 3;
+        let favourite = self.any(numbers, |v| !floats || v.ty.dtype.is_float());
+        let Some(plan) = self.plan(callee, favourite, numbers) else { return };
+        let bound = self.vocabulary.bound(callee, &plan.operands, &plan.attrs);
+        let mut operands = Vec::new();
+        for (i, ty) in plan.operands.iter().enumerate() {
+            operands.push(match bound.filter(|b| b.operand == i) {
+                Some(bound) => self.indices(ty, bound.size, numbers),
+                None if favourite.is_some_and(|f| self.values[f].ty == *ty) && operands.is_empty() => {
+                    favourite.expect("there is one")
+                }
+                None => self.operand(ty, numbers),
+            });
+        }
+        self.calls.insert((callee.name.clone(), plan.operands.last().map(|t| t.dtype)));
+        let text = self.written(callee, &plan, &operands, numbers);
+        self.bind(&text, plan.result);
+    }
+
+    /// Types and attributes with which the call is well-typed: around the type of the favourite, if that works.
+    fn plan(&mut self, callee: &Callee, favourite: Option<usize>, numbers: &mut Numbers<'_>) -> Option<Plan> {
+        let ty = match favourite {
+            Some(place) => self.values[place].ty.clone(),
+            None => host(DType::F32, self.dims(numbers)),
+        };
+        // Its dtype first, or another one first.
+        let turn = numbers.below(2 * DType::ALL.len());
+        let mut dtypes: Vec<DType> = DType::ALL.into_iter().cycle().skip(turn).take(DType::ALL.len()).collect();
+        if turn >= DType::ALL.len() {
+            dtypes.insert(0, ty.dtype);
+        }
+        let lifted = |ones: usize| [&vec![1; ones][..], &ty.shape].concat();
+        let filled = ty.shape.iter().map(|d| (*d).max(2)).collect();
+        let shapes = [ty.shape.to_vec(), lifted(1), lifted(2), bounded(filled)];
+        // Attributes are drawn once, so that every attempt uses as many numbers.
+        let seeds: Vec<u8> = (0..6).map(|_| numbers.next()).collect();
+        for dims in shapes.iter().filter(|d| d.len() <= MAX_RANK) {
+            for dtype in &dtypes {
+                for reshaping in [false, true] {
+                    let base = host(*dtype, dims.clone());
+                    let mut seeds = Numbers::new(&seeds);
+                    let attrs: Vec<AttrValue> = callee
+                        .signature
+                        .attrs()
+                        .map(|(_, kind, _)| attribute(kind, &base, reshaping, &mut seeds))
+                        .collect();
+                    let operands = operand_types(callee, &base, &attrs, &mut seeds);
+                    if let Some(plan) = self.typed(callee, operands, attrs) {
+                        return Some(plan);
+                    }
+                }
+            }
+        }
+        // Operators of a family of their own say themselves how they are called.
+        let instances = self.vocabulary.instances(callee);
+        if instances.is_empty() {
+            return None;
+        }
+        let (operands, attrs) = numbers.pick(&instances).clone();
+        self.typed(callee, operands, attrs)
+    }
+
+    fn typed(&self, callee: &Callee, operands: Vec<TensorType>, attrs: Vec<AttrValue>) -> Option<Plan> {
+        let result = self.vocabulary.result(callee, &operands, &attrs)?;
+        // An empty list of axes is what leaving `axis` out may mean; it cannot be written.
+        let unwritten = |((_, kind, default), value): ((&str, AttrKind, Option<&AttrDefault>), &AttrValue)| {
+            let none = kind == AttrKind::Axes && value.as_ints().is_some_and(<[i64]>::is_empty);
+            none && default != Some(&AttrDefault::AllAxes)
+        };
+        if callee.signature.attrs().zip(&attrs).any(unwritten) {
+            return None;
+        }
+        // No index is in bounds of a dimension without elements.
+        let bound = self.vocabulary.bound(callee, &operands, &attrs);
+        let possible = bound.is_none_or(|b| b.size > 0 || operands[b.operand].shape.elements() == 0);
+        possible.then_some(Plan { operands, attrs, result })
+    }
+
+    /// The text of a call: as an operator, a method or a function; some operands as literals, attributes in one of
+    /// their forms.
+    fn written(&mut self, callee: &Callee, plan: &Plan, operands: &[usize], numbers: &mut Numbers<'_>) -> String {
+        let form = numbers.below(3);
+        let alike = plan.operands.windows(2).all(|pair| pair[0] == pair[1]);
+        let literal = if operands.len() == 2 && alike { numbers.below(12) } else { 0 };
+        let mut arguments = Vec::new();
+        for (i, place) in operands.iter().enumerate() {
+            let dtype = plan.operands[i].dtype;
+            // At most one operand is a literal: the last, more rarely the first.
+            let argument = if (i == 1 && literal >= 9) || (i == 0 && literal == 8) {
+                constant(dtype, numbers)
+            } else {
+                self.operand_of(&callee.name, *place)
+            };
+            // An operand that comes after attributes goes by its name.
+            arguments.push(match callee.signature.params().get(i) {
+                Some(Param::Operand(_)) => argument,
+                _ => format!("{}={argument}", callee.signature.operand_names().nth(i).unwrap_or_default()),
+            });
+        }
+        if let (Some(operator), [a, b]) = (infix(&callee.name), &arguments[..])
+            && form < 2
+        {
+            return format!("{a} {operator} {b}");
+        }
+        if let ("neg", 0, [a]) = (callee.name.as_str(), form, &arguments[..]) {
+            return format!("-{a}");
+        }
+        let method = form == 1 && literal != 8 && matches!(callee.signature.params().first(), Some(Param::Operand(_)));
+        let rank = plan.operands.first().map_or(0, TensorType::rank);
+        let receiver = if method { format!("{}.", arguments.remove(0)) } else { String::new() };
+        for ((name, kind, default), value) in callee.signature.attrs().zip(&plan.attrs) {
+            let is_default = match default {
+                Some(AttrDefault::Value(default)) => default == value,
+                Some(AttrDefault::AllAxes) => value.as_ints().is_some_and(|axes| axes.len() == rank),
+                None => false,
+            };
+            if is_default && (numbers.below(2) == 0 || value.as_ints().is_some_and(<[i64]>::is_empty)) {
+                continue;
+            }
+            let text = self.attribute_text(kind, value, rank, numbers);
+            let name = if kind == AttrKind::Type { "like" } else { name };
+            arguments.push(format!("{name}={text}"));
+        }
+        format!("{receiver}{}({})", callee.name, arguments.join(", "))
+    }
+
+    fn attribute_text(&mut self, kind: AttrKind, value: &AttrValue, rank: usize, numbers: &mut Numbers<'_>) -> String {
+        match (kind, value) {
+            (AttrKind::Type, AttrValue::Type(ty)) => match self.any(numbers, |v| v.ty == *ty) {
+                Some(place) => self.used(place),
+                None => ty.to_string(),
+            },
+            (AttrKind::Axis, AttrValue::Int(axis)) if numbers.one_in(3) => (axis - rank as i64).to_string(),
+            (AttrKind::Axes | AttrKind::Permutation, AttrValue::Ints(axes)) => {
+                let from_end = numbers.below(3);
+                let written: Vec<String> = axes
+                    .iter()
+                    .enumerate()
+                    .map(|(i, axis)| (if from_end > i { axis - rank as i64 } else { *axis }).to_string())
+                    .collect();
+                match &written[..] {
+                    [one] if kind == AttrKind::Axes && numbers.below(2) == 0 => one.clone(),
+                    all => format!("[{}]", all.join(", ")),
+                }
+            }
+            (_, value) => value.to_string(),
+        }
+    }
+}
+
+/// An attribute of the kind, for an operand of the type.
+fn attribute(kind: AttrKind, base: &TensorType, reshaping: bool, numbers: &mut Numbers<'_>) -> AttrValue {
+    let rank = base.rank();
+    match kind {
+        AttrKind::Bool => AttrValue::Bool(numbers.below(2) == 1),
+        AttrKind::Int => AttrValue::Int(numbers.below(4) as i64),
+        AttrKind::Float => AttrValue::float(if base.dtype.is_float() {
+            *numbers.pick(&FLOATS)
+        } else {
+            // Every dtype holds 0 and 1.
+            numbers.below(2) as f64
+        }),
+        AttrKind::Axis => AttrValue::Int(numbers.below(rank.max(1)) as i64),
+        AttrKind::Axes => {
+            let one = numbers.below(rank.max(1)) as i64;
+            let others = [0, 0, numbers.next(), u8::MAX][numbers.below(4)];
+            AttrValue::Ints((0..rank as i64).filter(|a| *a == one || others >> a & 1 == 1).collect())
+        }
+        AttrKind::Shape if reshaping => AttrValue::Ints(refactored(&base.shape, numbers)),
+        AttrKind::Shape => AttrValue::Ints(stretched(&base.shape, numbers)),
+        AttrKind::Permutation => AttrValue::Ints(shuffled(rank, numbers)),
+        AttrKind::DType => AttrValue::DType(*numbers.pick(&DType::ALL)),
+        AttrKind::Type => AttrValue::Type(base.clone()),
+    }
+}
+
+/// A literal of the dtype.
+fn constant(dtype: DType, numbers: &mut Numbers<'_>) -> String {
+    match dtype {
+        DType::F32 | DType::F64 => format_float(*numbers.pick(&FLOATS)),
+        DType::I32 | DType::I64 => numbers.pick(&INTS).to_string(),
+        DType::Bool => (numbers.below(2) == 1).to_string(),
+    }
+}
