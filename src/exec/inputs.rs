@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::arrays::{ArrayError, Mismatch, expect};
 use super::generate::{GenerateError, bounds, generate};
 use super::tensor::Tensor;
-use crate::diagnostics::{Diagnostic, closest};
+use crate::diagnostics::Diagnostic;
 use crate::ir::{Graph, TensorType};
 
 /// Where an input came from.
@@ -49,17 +49,18 @@ impl InputError {
             InputError::Unknown { name, inputs } => {
                 let diagnostic =
                     Diagnostic::error("E0709", self.to_string()).note(format!("its inputs are: {}", inputs.join(", ")));
-                match closest(name, inputs.iter().map(String::as_str)) {
-                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                    None => diagnostic,
-                }
+                let otherwise = "leave it out, or name an input of the program";
+                diagnostic.did_you_mean_or(name, inputs.iter().map(String::as_str), otherwise)
             }
             InputError::Twice(_) => {
                 Diagnostic::error("E0709", self.to_string()).help("give each input once, by `--input` or in `--inputs`")
             }
             InputError::Array(error) => error.diagnostic(),
             InputError::Mismatch(error) => error.diagnostic(),
-            InputError::Generate(error) => Diagnostic::error("E0710", error.to_string()),
+            InputError::Generate(error) => Diagnostic::error("E0710", error.to_string()).help(match error {
+                GenerateError::Tensor(_) => "use smaller shapes, or a machine with more memory",
+                GenerateError::NoValidIndex { .. } => "index a dimension that has elements",
+            }),
         }
     }
 }

@@ -36,7 +36,7 @@ impl Bounds {
         let mut bounds: Vec<Vec<Element>> =
             exact.iter().map(|a| a.floats().iter().map(|v| Element::Near(*v, 0.0)).collect()).collect();
         for run in 1..=RUNS {
-            let noisy = evaluate(graph, registry, inputs, &mut Random(run * 0x9E37_79B9_7F4A_7C15));
+            let noisy = evaluate(graph, registry, inputs, &mut Random(run << 32 | 0x9E37_79B9));
             for (elements, array) in bounds.iter_mut().zip(&noisy) {
                 for (element, value) in elements.iter_mut().zip(array.floats()) {
                     *element = element.met(*value);
