@@ -97,15 +97,27 @@ impl<'a> Checker<'a> {
             TypeErrorKind::Overflow => "too large",
             TypeErrorKind::Empty => "no elements",
         };
-        let mut d = Diagnostic::error(error.kind.code(), error.message).at(place.unwrap_or(span), label);
-        if let Some(help) = error.help {
-            d = d.help(help);
-        } else if error.kind == TypeErrorKind::Shape
-            && let Some(hint) = self.broadcast_hint(exprs, shapes)
-        {
-            d = d.help(hint);
-        }
-        self.report(d)
+        let hint = || match error.kind {
+            TypeErrorKind::Shape => self.broadcast_hint(exprs, shapes),
+            _ => None,
+        };
+        let help = error.help.or_else(hint).unwrap_or_else(|| way_out(error.kind).into());
+        let d = Diagnostic::error(error.kind.code(), error.message).at(place.unwrap_or(span), label);
+        self.report(d.help(help))
+    }
+}
+
+/// What to do about a violated premise, where nothing more precise is known.
+fn way_out(kind: TypeErrorKind) -> &'static str {
+    match kind {
+        TypeErrorKind::Rank => "give it another rank: `reshape`, `broadcast` or a reduction",
+        TypeErrorKind::DType => "convert it first: `cast(x, dtype=..)`",
+        TypeErrorKind::Shape => "bring the shapes together: `reshape`, `broadcast` or `transpose`",
+        TypeErrorKind::Axis => "name axes of the first operand, each once; -1 is the last one",
+        TypeErrorKind::Placement => "declare the inputs with one placement",
+        TypeErrorKind::Attribute => "give another value",
+        TypeErrorKind::Overflow => "use smaller shapes",
+        TypeErrorKind::Empty => "leave out axes of size 0",
     }
 }
 

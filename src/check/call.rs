@@ -219,8 +219,11 @@ impl<'a> Checker<'a> {
     ) -> Value {
         let registry = self.registry;
         let Some(op) = registry.id(name) else {
-            return self
-                .report(Diagnostic::error("E0202", format!("unknown operator `{name}`")).at(span, "needed here"));
+            return self.report(
+                Diagnostic::error("E0202", format!("unknown operator `{name}`"))
+                    .at(span, "needed here")
+                    .help("use a registry that has it"),
+            );
         };
         let shapes: Vec<Shape> = operands.iter().map(|n| self.graph.ty(*n).shape.clone()).collect();
         match self.graph.add(registry, op, operands, attrs, Origin::Program(span)) {

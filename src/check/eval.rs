@@ -157,8 +157,10 @@ impl<'a> Checker<'a> {
     fn not_in_programs(&mut self, what: &str, instead: &str, span: Span) -> Value {
         let d = Diagnostic::error("E0214", format!("{what} belongs to rule files, not to programs"))
             .at(span, "not available here");
-        let d = if self.registry.id(instead).is_some() { d.help(format!("use the operator `{instead}`")) } else { d };
-        self.report(d)
+        self.report(match self.registry.id(instead) {
+            Some(_) => d.help(format!("use the operator `{instead}`")),
+            None => d.help("write what it stands for"),
+        })
     }
 
     fn name(&mut self, name: &Arc<str>, span: Span) -> Value {
@@ -170,7 +172,8 @@ impl<'a> Checker<'a> {
                 let d = if self.registry.id(name).is_some() || self.composites.signature(name).is_some() {
                     d.help(format!("`{name}` is an operator: call it, `{name}(..)`"))
                 } else {
-                    d.did_you_mean(name, self.scope.names())
+                    let otherwise = format!("bind it first: `let {name} = .. in`");
+                    d.did_you_mean_or(name, self.scope.names(), otherwise)
                 };
                 self.report(d)
             }

@@ -26,7 +26,8 @@ impl<'a> Checker<'a> {
                 let d = if self.registry.id(&callee.name).is_some() {
                     d.help("a handler takes a function: wrap the operator in a `fn`")
                 } else {
-                    d.did_you_mean(&callee.name, self.scope.names())
+                    let otherwise = format!("bind it first: `let {} = fn(..) {{ .. }} in`", callee.name);
+                    d.did_you_mean_or(&callee.name, self.scope.names(), otherwise)
                 };
                 self.report(d);
                 None

@@ -112,6 +112,20 @@ impl Diagnostic {
             None => self,
         }
     }
+
+    /// As [`did_you_mean`](Self::did_you_mean); the help is `otherwise` if none of them is close.
+    #[must_use]
+    pub fn did_you_mean_or<'a>(
+        self,
+        wrong: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+        otherwise: impl Into<String>,
+    ) -> Self {
+        match closest(wrong, candidates) {
+            Some(name) => self.help(format!("did you mean `{name}`?")),
+            None => self.help(otherwise),
+        }
+    }
 }
 
 /// The bag that a stage fills. Order is the order of discovery, which is deterministic.

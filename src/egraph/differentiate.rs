@@ -142,7 +142,8 @@ impl Walk<'_> {
                 match self.tape.program_call(&mut self.space, Node { kind, ..node.clone() }) {
                     Ok(id) => Some(id),
                     Err(error) => {
-                        let diagnostic = Diagnostic::error(error.kind.code(), error.message);
+                        let diagnostic = Diagnostic::error(error.kind.code(), error.message)
+                            .help("the program was checked with other operators: check it with these rules");
                         self.bag.push(match node.origin {
                             Origin::Program(span) => diagnostic.at(span, "ill-typed here"),
                             _ => diagnostic,
@@ -178,8 +179,11 @@ impl Walk<'_> {
             None => match self.builder(seed_origin).splat(1.0, ty) {
                 Ok(seed) => seed,
                 Err(error) => {
-                    self.bag
-                        .push(Diagnostic::error("E0502", error.message).at(handler.span, "no cotangent to start with"));
+                    self.bag.push(
+                        Diagnostic::error("E0502", error.message)
+                            .at(handler.span, "no cotangent to start with")
+                            .help("give the cotangent as an input: `--cotangent input`"),
+                    );
                     return;
                 }
             },
@@ -360,7 +364,11 @@ impl Walk<'_> {
         let serves = vec![self.shown(value)];
         let origin = self.space.origin(Origin::Accumulate { serves });
         let Some(add) = self.rules.registry.id("add") else {
-            self.bag.push(Diagnostic::error("E0502", "adding up cotangents needs the operator `add`").at(span, "here"));
+            self.bag.push(
+                Diagnostic::error("E0502", "adding up cotangents needs the operator `add`")
+                    .at(span, "here")
+                    .help("use a registry that has it"),
+            );
             return None;
         };
         let mut sum = *first;
@@ -368,7 +376,11 @@ impl Walk<'_> {
             sum = match self.builder(origin).op(add, &[sum, *contribution], Vec::new()) {
                 Ok(sum) => sum,
                 Err(error) => {
-                    self.bag.push(Diagnostic::error("E0502", error.message).at(span, "cotangents of one value differ"));
+                    self.bag.push(
+                        Diagnostic::error("E0502", error.message)
+                            .at(span, "cotangents of one value differ")
+                            .help("a cotangent has dtype, shape and placement of its operand: mend the rule"),
+                    );
                     return None;
                 }
             };

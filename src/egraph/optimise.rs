@@ -349,7 +349,8 @@ impl Run<'_> {
                     let value = expand(def, &operands, &attrs, &mut builder).map_err(|error| {
                         Diagnostics::from(
                             Diagnostic::error("E0503", format!("`{}` is ill-typed here: {error}", def.name))
-                                .at(error.span, "in this definition"),
+                                .at(error.span, "in this definition")
+                                .help("restrict the definition with `where`, or mend it"),
                         )
                     })?;
                     self.space.egraph.union(class, value);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::arrays::{Archive, ArrayError, Mismatch, Wanted, read_input};
 use super::generate::{GenerateError, bounds, generate};
 use super::tensor::Tensor;
-use crate::diagnostics::{Diagnostic, closest};
+use crate::diagnostics::Diagnostic;
 use crate::ir::{Graph, NodeId, TensorType};
 
 /// Where an input came from.
@@ -50,10 +50,8 @@ impl InputError {
             InputError::Unknown { name, inputs } => {
                 let diagnostic =
                     Diagnostic::error("E0709", self.to_string()).note(format!("its inputs are: {}", inputs.join(", ")));
-                match closest(name, inputs.iter().map(String::as_str)) {
-                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                    None => diagnostic,
-                }
+                let otherwise = "leave it out, or name an input of the program";
+                diagnostic.did_you_mean_or(name, inputs.iter().map(String::as_str), otherwise)
             }
             InputError::Twice(_) => {
                 Diagnostic::error("E0709", self.to_string()).help("give each input once, by `--input` or in `--inputs`")

@@ -43,7 +43,7 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
         bag.push(
             Diagnostic::error("E0402", format!("there is no operator `{}`", item.op.name))
                 .at(item.op.span, "unknown operator")
-                .did_you_mean(&item.op.name, names),
+                .did_you_mean_or(&item.op.name, names, "a VJP is of an operator or of a `def`: add `def` first"),
         );
         return None;
     };
@@ -56,7 +56,8 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
         bag.push(
             Diagnostic::error("E0410", format!("the premise calls `{}`, not `{}`", callee.name, item.op.name))
                 .at(callee.span, "another operator")
-                .also(item.op.span, "the VJP is of this one"),
+                .also(item.op.span, "the VJP is of this one")
+                .help("name the same operator in both places"),
         );
         return None;
     }
@@ -87,7 +88,8 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
                     Some(value) => attrs.push(AttrPattern::Const(value)),
                     None => bag.push(
                         Diagnostic::error("E0410", format!("`{name}` in a premise is a name or a constant"))
-                            .at(span, format!("not {}", kind.describe())),
+                            .at(span, format!("not {}", kind.describe()))
+                            .help("write a name, and a `where` line if it is to be restricted"),
                     ),
                 }
             }
@@ -178,8 +180,12 @@ fn conclude(
         bag.push(
             Diagnostic::error("E0405", format!("`{}` concludes nothing: there is no operand `{target}`", name.name))
                 .at(name.span, "unknown conclusion")
-                .did_you_mean(target, operand_names.iter().map(|o| &*o.name))
-                .note("names that begin with `g_` are conclusions; give a local definition another name"),
+                .did_you_mean_or(
+                    target,
+                    operand_names.iter().map(|o| &*o.name),
+                    "give a local definition a name that does not begin with `g_`",
+                )
+                .note("names that begin with `g_` are conclusions"),
         );
         return;
     };
@@ -187,7 +193,8 @@ fn conclude(
         bag.push(
             Diagnostic::error("E0406", format!("`{}` is concluded twice", name.name))
                 .at(name.span, "again here")
-                .also(*first, "first here"),
+                .also(*first, "first here")
+                .help("remove one of them"),
         );
         return;
     }
@@ -252,7 +259,8 @@ fn directed(
     if left_pattern.root().is_none() {
         bag.push(
             Diagnostic::error("E0410", "a rewrite's left side must be an operator call")
-                .at(left.span, "this matches every value"),
+                .at(left.span, "this matches every value")
+                .help("write the call that the rule replaces"),
         );
         return None;
     }
@@ -340,7 +348,8 @@ fn pattern(
                     (Param::Attr { name, .. }, None) => {
                         bag.push(
                             Diagnostic::error("E0410", format!("the pattern must name `{name}` of `{}`", callee.name))
-                                .at(expr.span, "its default depends on the operand"),
+                                .at(expr.span, "its default depends on the operand")
+                                .help(format!("add `{name}={name}`")),
                         );
                         attrs.push(None);
                     }
@@ -403,7 +412,8 @@ fn attr_pattern(
             Err(value) => {
                 bag.push(
                     Diagnostic::error("E0408", format!("expected {}, found {}", kind.describe(), value.describe()))
-                        .at(arg.span, "wrong kind of attribute"),
+                        .at(arg.span, "wrong kind of attribute")
+                        .help("write a constant of that kind, or a name"),
                 );
                 None
             }
@@ -464,7 +474,8 @@ impl Parts {
             Line::Example(_) | Line::NotADerivative(_) => {}
             Line::BindIndexed { name, .. } => bag.push(
                 Diagnostic::error("E0411", format!("`{}[..]` concludes a variadic operand", name.name))
-                    .at(name.span, "this operator has none"),
+                    .at(name.span, "this operator has none")
+                    .help(format!("write `{} = ..`", name.name)),
             ),
         }
     }
@@ -537,10 +548,13 @@ pub(super) fn bound_twice(name: &str, span: Span) -> Diagnostic {
 fn both_kinds(name: &str, span: Span) -> Diagnostic {
     Diagnostic::error("E0408", format!("`{name}` is a tensor in one place and an attribute in another"))
         .at(span, "used as the other kind here")
+        .help("give the two different names")
 }
 
 fn not_a_pattern(span: Span) -> Diagnostic {
-    Diagnostic::error("E0410", "a left side has operator calls, names and numbers only").at(span, "cannot be matched")
+    Diagnostic::error("E0410", "a left side has operator calls, names and numbers only")
+        .at(span, "cannot be matched")
+        .help("match it by a name, and restrict the name with `where`")
 }
 
 fn domain_shape(span: Span) -> Diagnostic {

@@ -27,7 +27,8 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
                 None => {
                     bag.push(
                         Diagnostic::error("E0408", format!("the default of `{name}` must be a constant"))
-                            .at(expr.span, "not a constant"),
+                            .at(expr.span, "not a constant")
+                            .help("write a number, true, false or a list of whole numbers"),
                     );
                     continue;
                 }
@@ -56,7 +57,8 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
                                     value.describe()
                                 ),
                             )
-                            .at(param.name.span, "wrong default"),
+                            .at(param.name.span, "wrong default")
+                            .help("write a default of that kind, or none"),
                         );
                         continue;
                     }

@@ -149,7 +149,8 @@ impl Files<'_> {
                     }
                     None => self.bag.push(
                         Diagnostic::error("E0415", "an embedded rule file cannot import")
-                            .at(span, "all embedded files of a profile are loaded anyway"),
+                            .at(span, "all embedded files of a profile are loaded anyway")
+                            .help("remove the import"),
                     ),
                 },
                 item => self.items.push(item),

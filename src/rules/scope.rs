@@ -222,8 +222,12 @@ impl<'a> Scope<'a> {
                 bag.push(
                     Diagnostic::error("E0401", format!("`{name}` is not bound in this rule"))
                         .at(span, "unknown name")
-                        .did_you_mean(name, self.names.keys().map(|k| &**k))
-                        .note(format!("bound here: {}", self.bound_names())),
+                        .note(format!("bound here: {}", self.bound_names()))
+                        .did_you_mean_or(
+                            name,
+                            self.names.keys().map(|k| &**k),
+                            format!("bind it on a line of its own: `{name} = ..`"),
+                        ),
                 );
                 None
             }
@@ -250,7 +254,8 @@ impl<'a> Scope<'a> {
         let Some(name) = op.operator_name() else {
             bag.push(
                 Diagnostic::error("E0408", format!("`{}` works on attributes, not on tensors", op.symbol()))
-                    .at(span, "one side is a tensor"),
+                    .at(span, "one side is a tensor")
+                    .help("use an operator, such as `logical_and` or `select`"),
             );
             return None;
         };
@@ -262,7 +267,11 @@ impl<'a> Scope<'a> {
         match self.library.registry.id(name) {
             Some(op) => Some(Compiled::Tensor(Term { kind: TermKind::Op { op, operands, attrs: Vec::new() }, span })),
             None => {
-                bag.push(Diagnostic::error("E0402", format!("there is no operator `{name}`")).at(span, "needed here"));
+                bag.push(
+                    Diagnostic::error("E0402", format!("there is no operator `{name}`"))
+                        .at(span, "needed here")
+                        .help("use a registry that has it"),
+                );
                 None
             }
         }
@@ -282,7 +291,7 @@ impl<'a> Scope<'a> {
         bag.push(
             Diagnostic::error("E0402", format!("there is no operator or `def` named `{}`", callee.name))
                 .at(callee.span, "unknown operator")
-                .did_you_mean(&callee.name, names.chain(defs).chain(functions)),
+                .did_you_mean_or(&callee.name, names.chain(defs).chain(functions), "a `def` in a rule file adds one"),
         );
         None
     }
@@ -316,7 +325,8 @@ impl<'a> Scope<'a> {
             if values.len() != arity || args.iter().any(|a| a.name.is_some()) {
                 bag.push(
                     Diagnostic::error("E0403", format!("`{}` takes {arity} unnamed argument(s)", callee.name))
-                        .at(span, format!("{} given", values.len())),
+                        .at(span, format!("{} given", values.len()))
+                        .help("arguments of functions on attributes have no names"),
                 );
                 return None;
             }
@@ -356,7 +366,8 @@ impl<'a> Scope<'a> {
                 (Param::Attr { name, kind, .. }, Some(Compiled::Tensor(t))) => {
                     bag.push(
                         Diagnostic::error("E0408", format!("`{name}` of `{}` is {}", callee.name, kind.describe()))
-                            .at(t.span, "this is a tensor"),
+                            .at(t.span, "this is a tensor")
+                            .help("write an attribute, such as `shape(x)`, `type(x)` or a constant"),
                     );
                     return None;
                 }
@@ -380,7 +391,8 @@ impl<'a> Scope<'a> {
         if args.len() != arity || args.iter().any(|a| a.name.is_some()) {
             bag.push(
                 Diagnostic::error("E0403", format!("`{}` takes {arity} unnamed argument(s)", callee.name))
-                    .at(callee.span, format!("{} given", args.len())),
+                    .at(callee.span, format!("{} given", args.len()))
+                    .help("it takes the name of a tensor first"),
             );
             return None;
         }
@@ -413,7 +425,8 @@ pub fn bind_args(
     if let Some(late) = args[positional..].iter().find(|a| a.name.is_none()) {
         bag.push(
             Diagnostic::error("E0403", "a positional argument after a named one")
-                .at(late.value.span, "name it, or move it forward"),
+                .at(late.value.span, "has no name")
+                .help("name it, or move it forward"),
         );
         return None;
     }
@@ -428,24 +441,24 @@ pub fn bind_args(
         BindError::TooMany { argument, takes } => {
             Diagnostic::error("E0403", format!("too many arguments: `{callee}` takes {takes}"))
                 .at(args[argument].value.span, "one too many")
-                .note(format!("it is {shown}"))
+                .help(format!("the form is {shown}"))
         }
         BindError::Unknown { argument } => {
             let name = named[argument - positional];
             Diagnostic::error("E0403", format!("`{callee}` has no argument `{name}`"))
                 .at(name_span(argument), "unknown argument")
                 .did_you_mean(name, signature.params().iter().map(Param::name))
-                .note(format!("it is {shown}"))
+                .help(format!("the form is {shown}"))
         }
         BindError::Twice { argument } => {
             Diagnostic::error("E0403", format!("`{}` is given twice", named[argument - positional]))
                 .at(name_span(argument), "given again here")
-                .note(format!("it is {shown}"))
+                .help(format!("the form is {shown}"))
         }
         BindError::Missing { param } => {
             Diagnostic::error("E0403", format!("`{callee}` needs `{}`", signature.params()[param].name()))
                 .at(span, "missing here")
-                .note(format!("it is {shown}"))
+                .help(format!("the form is {shown}"))
         }
     });
     None

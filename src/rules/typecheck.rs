@@ -82,7 +82,8 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
                 "E0413",
                 format!("`{}` fires on no instance of `{}`", vjp.head.rule.name, operator.name()),
             )
-            .at(vjp.head.span, "never used"),
+            .at(vjp.head.span, "never used")
+            .help("relax its `where` lines and fixed attributes, or remove it"),
         );
     }
 }
@@ -102,7 +103,8 @@ pub fn rewrite(rewrite: &Rewrite, registry: &Registry, bag: &mut Diagnostics) {
     } else if search.found == 0 {
         bag.push(
             Diagnostic::warning("E0413", format!("no instance was found on which `{}` fires", rewrite.head.rule.name))
-                .at(rewrite.head.span, "its types could not be checked ahead; they are whenever it fires"),
+                .at(rewrite.head.span, "its types could not be checked ahead; they are whenever it fires")
+                .help("if it can never fire, relax its `where` lines or remove it"),
         );
     }
 }

@@ -255,7 +255,7 @@ fn scalar_effect(body: &Scalar) -> Effect {
             UnaryFn::Abs | UnaryFn::Not => scalar_effect(x),
         },
         Scalar::Binary(f, x, y) => match f {
-            BinaryFn::Add | BinaryFn::Sub | BinaryFn::Mul | BinaryFn::Div => Effect::Rounds,
+            BinaryFn::Add | BinaryFn::Sub | BinaryFn::Mul | BinaryFn::Div | BinaryFn::Pow => Effect::Rounds,
             BinaryFn::Max | BinaryFn::Min | BinaryFn::And | BinaryFn::Or => scalar_effect(x).max(scalar_effect(y)),
         },
         Scalar::Select(_, x, y) => scalar_effect(x).max(scalar_effect(y)),
