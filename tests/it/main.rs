@@ -7,6 +7,7 @@ mod conformance;
 mod differential;
 mod docs;
 mod forms;
+mod language;
 mod library;
 mod masks;
 mod memory;
