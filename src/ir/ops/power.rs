@@ -6,7 +6,8 @@ use super::premises::{Accept, Premises, host};
 use crate::ir::array::{Array, Values};
 use crate::ir::attr::AttrValue;
 use crate::ir::kernel::{BinaryFn, CompareFn, Kernel, Loop, Scalar};
-use crate::ir::operator::{Call, Eval, Operator, Signature, Trap, TypeError};
+use crate::ir::memory;
+use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError};
 use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
@@ -46,10 +47,11 @@ impl Operator for Power {
         Ok(premises.ty(0).clone())
     }
 
-    fn reference(&self, eval: &Eval<'_>) -> Result<Array, Trap> {
+    fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let pairs = eval.args[0].floats().iter().zip(eval.args[1].floats());
-        let values = pairs.map(|(a, b)| eval.precision.round(eval.result.dtype, power(*a, *b))).collect();
-        Ok(Array::new(eval.result.shape.clone(), Values::Float(values)))
+        let (shape, dtype) = (&eval.result.shape, eval.result.dtype);
+        let powers = pairs.map(|(a, b)| eval.precision.round(dtype, power(*a, *b)));
+        Ok(Array::new(shape.clone(), Values::Float(memory::collect(shape.elements(), powers)?)))
     }
 
     fn kernel(&self, _call: Call<'_>, result: &TensorType) -> Kernel {
