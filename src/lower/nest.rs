@@ -159,14 +159,24 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
             let dtype = self.dtype(*v);
             all.push(match (self.place(*v), self.register(*v)) {
                 (Place::Register, Some(value)) => Gathered::Scalar(value),
-                (Place::Row(at), _) => {
-                    let shape: Vec<u64> = self.shape(*v).iter().skip(rows.len()).copied().collect();
-                    Gathered::Row(self.view(b, at, &shape, dtype)?, dtype)
-                }
-                _ => Gathered::Whole(self.whole(b, *v)?, dtype),
+                _ => match self.row(b, rows.len(), *v)? {
+                    Some(row) => Gathered::Row(row, dtype),
+                    None => Gathered::Whole(self.whole(b, *v)?, dtype),
+                },
             });
         }
         Ok(all)
+    }
+
+    /// The buffer of the current row of `v`, if memory holds one row of it at a time. (Tensors are always whole.)
+    fn row(&self, b: &Builder<'c, 'a>, rows: usize, v: ValueId) -> Result<Option<Value<'c, 'a>>, LowerError> {
+        match self.place(v) {
+            Place::Row(offset) if self.memory.is_some() => {
+                let shape: Vec<u64> = self.shape(v).iter().skip(rows).copied().collect();
+                self.view(b, offset, &shape, self.dtype(v)).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// A nest whose row is one point: plain scalar code.
@@ -202,13 +212,9 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         if let Some(value) = self.register(v) {
             return Ok(value);
         }
-        match self.place(v) {
-            Place::Row(offset) => {
-                let shape: Vec<u64> = self.shape(v).iter().skip(rows).copied().collect();
-                let row = self.view(b, offset, &shape, self.dtype(v))?;
-                load_at(b, row, true, at.get(rows..).unwrap_or_default(), self.dtype(v))
-            }
-            _ => self.element(b, v, at),
+        match self.row(b, rows, v)? {
+            Some(row) => load_at(b, row, true, at.get(rows..).unwrap_or_default(), self.dtype(v)),
+            None => self.element(b, v, at),
         }
     }
 
@@ -227,13 +233,13 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
             return Ok(());
         }
         let mut operands = vec![stored];
-        match self.place(r.value) {
-            Place::Row(offset) => {
-                let shape: Vec<u64> = self.shape(r.value).iter().skip(rows.len()).copied().collect();
-                operands.push(self.view(b, offset, &shape, self.dtype(r.value))?);
-                operands.extend(point(b, &[], &vec![MapDim::Zero; shape.len()])?);
+        match self.row(b, rows.len(), r.value)? {
+            Some(row) => {
+                operands.push(row);
+                let rank = self.shape(r.value).rank().saturating_sub(rows.len());
+                operands.extend(point(b, &[], &vec![MapDim::Zero; rank])?);
             }
-            _ => {
+            None => {
                 operands.push(self.whole(b, r.value)?);
                 operands.extend(point(b, rows, &r.map)?);
             }
@@ -251,9 +257,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         map: &[MapDim],
     ) -> Result<Operand<'c, 'a>, LowerError> {
         let element = b.stored(self.dtype(v));
-        if let Place::Row(at) = self.place(v) {
-            let shape: Vec<u64> = self.shape(v).iter().skip(rows.len()).copied().collect();
-            let value = self.view(b, at, &shape, self.dtype(v))?;
+        if let Some(value) = self.row(b, rows.len(), v)? {
             return Ok(Operand { value, map: shifted(map.iter().skip(rows.len()).copied(), rows.len()), element });
         }
         let whole = self.whole(b, v)?;

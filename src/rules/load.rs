@@ -32,7 +32,7 @@ pub struct RuleOptions {
     pub profile: Profile,
     /// Start empty instead of with the profile.
     pub no_default_rules: bool,
-    /// Files, or directories of `.rules` files, added to the profile.
+    /// Files, or directories of `.rules` files, added to the profile. Their order does not matter.
     pub files: Vec<PathBuf>,
     /// Type the embedded files as well, which otherwise only the tests do.
     pub check_embedded: bool,
@@ -74,7 +74,10 @@ pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostic
         }
     }
     files.embedded = files.items.len();
-    for path in &options.files {
+    // In the order of their names: which of two rules came first must not depend on the order in which files are given.
+    let mut given: Vec<&PathBuf> = options.files.iter().collect();
+    given.sort();
+    for path in given {
         files.path(path, None);
     }
     // The embedded files are the same in every run: a test of this crate has typed them.

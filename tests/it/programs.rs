@@ -387,57 +387,6 @@ fn the_restricted_pass_differentiates_the_loss() {
     kina(place.path(), &format!("grad {EXAMPLES}/mlp.kina --profile phase1")).ok();
 }
 
-/// What is printed must depend on the program and the rules only.
-const PRINTED: &[&str] = &[
-    "grad p.kina",
-    "grad p.kina -O1",
-    "grad p.kina --format json",
-    "grad p.kina --format dot",
-    "emit p.kina --stage program",
-    "emit p.kina --stage schedule",
-    #[cfg(feature = "codegen")]
-    "emit p.kina --stage linalg",
-    #[cfg(feature = "codegen")]
-    "emit p.kina --stage llvm",
-    #[cfg(feature = "codegen")]
-    "emit p.kina --stage llvm-ir",
-    #[cfg(feature = "codegen")]
-    "emit p.kina --stage asm",
-    "run p.kina --interpret",
-    #[cfg(feature = "codegen")]
-    "run p.kina",
-];
-
-#[test]
-fn the_order_of_rule_files_does_not_matter() {
-    let a = "/// d\noverride vjp relu {\n  y = relu(x)\n  ---\n  g_x = select(x > 0.0, g_y, 0.0)\n}\n\
-             /// e\nrewrite sub_itself [real] {\n  a - a => 0.0\n}\n";
-    let b = "/// d\nvjp take_along_axis as by_zero {\n  y = take_along_axis(values, indices, axis)\n  ---\n  \
-             g_values = scatter_along_axis(axis, g_y + 0.0, indices, type(values))\n  g_indices = none\n}\n\
-             /// e\nrewrite double [exact] {\n  a + a => a * 2.0\n}\n";
-    let program = std::fs::read(Path::new(EXAMPLES).join("mlp.kina")).unwrap();
-    let place = directory(&[("p.kina", program), ("a.rules", a.into()), ("b.rules", b.into())]);
-    for command in PRINTED {
-        let forward = kina(place.path(), &format!("{command} --rules a.rules --rules b.rules")).ok();
-        let backward = kina(place.path(), &format!("{command} --rules b.rules --rules a.rules")).ok();
-        assert_eq!(forward, backward, "{command}");
-        let folder = kina(place.path(), &format!("{command} --rules .")).ok();
-        assert_eq!(forward.replace("./", ""), folder.replace("./", ""), "{command}");
-    }
-}
-
-#[test]
-fn five_runs_print_the_same_bytes() {
-    let program = std::fs::read(Path::new(EXAMPLES).join("mlp.kina")).unwrap();
-    let place = directory(&[("p.kina", program)]);
-    for command in PRINTED {
-        let first = kina(place.path(), command).ok();
-        for _ in 1..5 {
-            assert_eq!(kina(place.path(), command).ok(), first, "{command}");
-        }
-    }
-}
-
 #[test]
 fn a_check_belongs_to_the_program_even_if_its_value_is_unused() {
     let program = "let f = fn(x: tensor<F32, [2, 3], @host>) -> tensor<F32, [2, 3], @host> {
