@@ -9,14 +9,14 @@ use super::script::Numbers;
 use super::vocabulary::Callee;
 
 /// Constants that F32 represents. The last are rare.
-const FLOATS: [f64; 12] = [1.0, 2.0, 0.5, -1.0, 0.0, -0.25, 3.0, -0.0, 0.1, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+pub const FLOATS: [f64; 12] = [1.0, 2.0, 0.5, -1.0, 0.0, -0.25, 3.0, -0.0, 0.1, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
 const INTS: [i64; 6] = [1, 2, 0, -1, 3, -7];
 
 /// A well-typed call.
-struct Plan {
-    operands: Vec<TensorType>,
-    attrs: Vec<AttrValue>,
-    result: TensorType,
+pub struct Plan {
+    pub operands: Vec<TensorType>,
+    pub attrs: Vec<AttrValue>,
+    pub result: TensorType,
 }
 
 /// Infix operators by the name of what they call.
@@ -37,7 +37,7 @@ fn infix(name: &str) -> Option<&'static str> {
 }
 
 /// The types of the operands, if `base` is the type that decides. Where the family is not listed, all are alike.
-fn operand_types(
+pub fn operand_types(
     callee: &Callee,
     base: &TensorType,
     attrs: &[AttrValue],
@@ -109,18 +109,18 @@ fn refactored(dims: &[u64], numbers: &mut Numbers<'_>) -> Vec<i64> {
 impl Builder<'_> {
     /// Calls an operator or `def` with operands of a type that the numbers choose.
     pub fn call(&mut self, callee: &Callee, numbers: &mut Numbers<'_>) {
-        let floats = numbers.below(4) < 3;
-        let favourite = self.any(numbers, |v| !floats || v.ty.dtype.is_float());
+        let favourite = self.favourite(numbers);
         let Some(plan) = self.plan(callee, favourite, numbers) else { return };
         let bound = self.vocabulary.bound(callee, &plan.operands, &plan.attrs);
         let mut operands = Vec::new();
         for (i, ty) in plan.operands.iter().enumerate() {
             operands.push(match bound.filter(|b| b.operand == i) {
                 Some(bound) => self.indices(ty, bound.size, numbers),
-                None if favourite.is_some_and(|f| self.values[f].ty == *ty) && operands.is_empty() => {
-                    favourite.expect("there is one")
-                }
-                None => self.operand(ty, numbers),
+                None => match favourite.filter(|_| operands.is_empty()) {
+                    Some(favourite) if self.values[favourite].ty == *ty => favourite,
+                    Some(favourite) if numbers.below(4) < 3 => self.convert(favourite, ty, numbers),
+                    _ => self.operand(ty, numbers),
+                },
             });
         }
         self.calls.insert((callee.name.clone(), plan.operands.last().map(|t| t.dtype)));
@@ -135,7 +135,7 @@ impl Builder<'_> {
             None => host(DType::F32, self.dims(numbers)),
         };
         // Its dtype first, or another one first.
-        let turn = numbers.below(2 * DType::ALL.len());
+        let turn = numbers.below(3 * DType::ALL.len());
         let mut dtypes: Vec<DType> = DType::ALL.into_iter().cycle().skip(turn).take(DType::ALL.len()).collect();
         if turn >= DType::ALL.len() {
             dtypes.insert(0, ty.dtype);
@@ -171,7 +171,7 @@ impl Builder<'_> {
         self.typed(callee, operands, attrs)
     }
 
-    fn typed(&self, callee: &Callee, operands: Vec<TensorType>, attrs: Vec<AttrValue>) -> Option<Plan> {
+    pub fn typed(&self, callee: &Callee, operands: Vec<TensorType>, attrs: Vec<AttrValue>) -> Option<Plan> {
         let result = self.vocabulary.result(callee, &operands, &attrs)?;
         // An empty list of axes is what leaving `axis` out may mean; it cannot be written.
         let unwritten = |((_, kind, default), value): ((&str, AttrKind, Option<&AttrDefault>), &AttrValue)| {
@@ -189,7 +189,7 @@ impl Builder<'_> {
 
     /// The text of a call: as an operator, a method or a function; some operands as literals, attributes in one of
     /// their forms.
-    fn written(&mut self, callee: &Callee, plan: &Plan, operands: &[usize], numbers: &mut Numbers<'_>) -> String {
+    pub fn written(&mut self, callee: &Callee, plan: &Plan, operands: &[usize], numbers: &mut Numbers<'_>) -> String {
         let form = numbers.below(3);
         let alike = plan.operands.windows(2).all(|pair| pair[0] == pair[1]);
         let literal = if operands.len() == 2 && alike { numbers.below(12) } else { 0 };
@@ -260,7 +260,7 @@ impl Builder<'_> {
 }
 
 /// An attribute of the kind, for an operand of the type.
-fn attribute(kind: AttrKind, base: &TensorType, reshaping: bool, numbers: &mut Numbers<'_>) -> AttrValue {
+pub fn attribute(kind: AttrKind, base: &TensorType, reshaping: bool, numbers: &mut Numbers<'_>) -> AttrValue {
     let rank = base.rank();
     match kind {
         AttrKind::Bool => AttrValue::Bool(numbers.below(2) == 1),

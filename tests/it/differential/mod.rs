@@ -4,8 +4,10 @@ mod build;
 mod call;
 mod case;
 mod compare;
+mod functions;
 mod noise;
 mod oracle;
+mod redex;
 mod script;
 mod values;
 mod vocabulary;
@@ -23,7 +25,7 @@ use script::{Script, scripts};
 use vocabulary::Vocabulary;
 
 /// Steps of the longest scripts.
-const STEPS: usize = 14;
+const STEPS: usize = 20;
 
 /// The default rules, and `def`s with and without a VJP of their own.
 fn session() -> Session {
@@ -111,11 +113,21 @@ fn statistics() {
     use proptest::strategy::{Strategy, ValueTree};
     let mut all = compare::Seen::default();
     let (mut traps, mut allopen, mut ops, mut handlers, mut nodes) = (0, 0, 0, 0, 0);
-    for _ in 0..500 {
+    let mut fired: std::collections::BTreeMap<String, usize> = Default::default();
+    for r in rules.rewrites() { fired.insert(r.head.rule.name.to_string(), 0); }
+    for r in rules.all_vjps() { fired.insert(r.head.rule.name.to_string(), 0); }
+    let n: usize = std::env::var("N").unwrap().parse().unwrap();
+    for _ in 0..n {
         let s = scripts(vocabulary.verbs.len(), STEPS).new_tree(&mut runner).unwrap().current();
         let case = build(&vocabulary, &s, false);
         ops += case.calls.len();
-        let program = Program::new(&mut session, &case.to_string()).unwrap();
+        let text = case.to_string();
+        let graph = session.check("x", &text, &kina_ad::CheckOptions::default()).unwrap();
+        let mut d = session.differentiate(&graph).unwrap();
+        for (_, n) in d.tape.iter() { if let kina_ad::ir::Origin::Rule{rule,..} = &n.origin { *fired.entry(rule.name.to_string()).or_default() += 1; } }
+        let o = session.optimise(&mut d, kina_ad::Level::O2).unwrap();
+        for (k,v) in o.report.unwrap().applications { *fired.entry(k.to_string()).or_default() += v; }
+        let program = Program::new(&mut session, &text).unwrap();
         handlers += program.graph.handlers.len();
         nodes += program.graph.len();
         let seen = program.agree(&[]).unwrap();
@@ -127,5 +139,5 @@ fn statistics() {
         all.nans += seen.nans;
         all.infinities += seen.infinities;
     }
-    println!("{all:?} traps {traps} nothing {allopen} ops {ops} handlers {handlers} nodes {nodes}");
+    println!("{all:?} traps {traps} nothing {allopen} ops {ops} handlers {handlers} nodes {nodes}\n{fired:#?}");
 }
