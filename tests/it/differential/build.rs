@@ -40,8 +40,8 @@ pub struct Builder<'v> {
     /// The bindings written so far, of the innermost function.
     pub text: String,
     inputs: Vec<(String, Vec<String>)>,
-    /// What was called, with the dtype of the first operand.
-    pub calls: BTreeSet<(String, Option<DType>)>,
+    /// What the calls show; see [`coverage`](super::coverage).
+    pub features: BTreeSet<String>,
     names: usize,
 }
 
@@ -54,9 +54,13 @@ pub fn build(vocabulary: &Vocabulary<'_>, script: &Script, smooth: bool) -> Case
         open: Vec::new(),
         text: String::new(),
         inputs: Vec::new(),
-        calls: BTreeSet::new(),
+        features: BTreeSet::new(),
         names: 0,
     };
+    if smooth {
+        // For its gradient.
+        builder.open(&mut Numbers::new(&script.results));
+    }
     for step in &script.steps {
         let mut numbers = Numbers::new(&step.numbers);
         match vocabulary.verbs[step.verb % vocabulary.verbs.len()] {
@@ -265,7 +269,7 @@ impl Builder<'_> {
             _ => format!("({})", names.join(", ")),
         };
         self.line(&last);
-        Case { program: self.text, inputs: self.inputs, calls: self.calls }
+        Case { program: self.text, inputs: self.inputs, features: self.features }
     }
 }
 

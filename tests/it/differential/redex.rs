@@ -9,7 +9,7 @@ use kina_ad::rules::term::VarId;
 use kina_ad::rules::{AttrPattern, Pattern, Rewrite, RuleSet};
 
 use super::build::{Builder, host};
-use super::call::{FLOATS, attribute};
+use super::call::{FLOATS, Plan, attribute, operand_types};
 use super::script::Numbers;
 
 /// Can a program write the left side?
@@ -98,8 +98,8 @@ impl Builder<'_> {
             let like = self.used(like);
             return Some(self.bind(&format!("splat({}, like={like})", format_float(value)), base));
         }
-        let types = super::call::operand_types(callee, &base, &values, numbers);
-        let plan = self.typed(callee, types, values)?;
+        let types = operand_types(callee, &base, &values, numbers);
+        let plan = Plan::typed(vocabulary, callee, types, values)?;
         let limit = vocabulary.bound(callee, &plan.operands, &plan.attrs);
         for (i, ty) in plan.operands.iter().enumerate().skip(1) {
             let place = match (patterns.get(i)?, limit.filter(|l| l.operand == i)) {
