@@ -360,9 +360,16 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
             return Ok((Operand { value, map: r.map.clone(), element }, false));
         }
         let one = shape.iter().skip(rows.len()).product::<u64>() == 1;
-        if let (Some(start), true) = (start, one && (self.level.fuses() || !rows.is_empty())) {
+        // A map has a slot only where it shares its loop with a reduction and has no other place.
+        let in_slot = match start {
+            Some(_) => self.level.fuses() || !rows.is_empty(),
+            None => self.place(r.value) == Place::Register,
+        };
+        if one && in_slot {
             let slot = self.slot(b, dtype, n)?;
-            b.op("memref.store", &[start, slot], &[], &[])?;
+            if let Some(start) = start {
+                b.op("memref.store", &[start, slot], &[], &[])?;
+            }
             return Ok((Operand { value: slot, map: Vec::new(), element }, true));
         }
         let out = self.operand(b, rows, r.value, &r.map)?;

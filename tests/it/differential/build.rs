@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use kina_ad::ir::{DType, Placement, Shape, TensorType};
 
 use super::case::Case;
+use super::functions::Open;
 use super::script::{Numbers, Script};
 use super::values::{MIXES, Mix, elements};
 use super::vocabulary::{Verb, Vocabulary};
@@ -14,8 +15,6 @@ use super::vocabulary::{Verb, Vocabulary};
 pub const MAX_RANK: usize = 5;
 const MAX_ELEMENTS: u64 = 400;
 const MAX_RESULTS: usize = 5;
-/// Functions open at a time: two are second order.
-const MAX_DEPTH: usize = 2;
 
 /// Dimensions, the likelier ones several times. 17 and 67 are no multiples of any vector width.
 const DIMS: [u64; 16] = [1, 2, 3, 1, 2, 3, 2, 3, 4, 2, 3, 5, 0, 8, 17, 67];
@@ -31,29 +30,18 @@ pub struct Value {
     bound: Option<u64>,
 }
 
-/// A function that is being written.
-struct Open {
-    name: String,
-    /// `name: type` of each parameter, and the argument.
-    params: Vec<(String, TensorType, String)>,
-    /// Where its own values begin.
-    base: usize,
-    /// The text outside.
-    outside: String,
-}
-
 /// A program in the making.
 pub struct Builder<'v> {
     pub vocabulary: &'v Vocabulary<'v>,
     /// Smooth programs have inputs away from kinks only.
     smooth: bool,
     pub values: Vec<Value>,
-    open: Vec<Open>,
+    pub open: Vec<Open>,
     /// The bindings written so far, of the innermost function.
-    text: String,
+    pub text: String,
     inputs: Vec<(String, Vec<String>)>,
-    /// What was called, with the dtype of the first operand.
-    pub calls: BTreeSet<(String, Option<DType>)>,
+    /// What the calls show; see [`coverage`](super::coverage).
+    pub features: BTreeSet<String>,
     names: usize,
 }
 
@@ -66,13 +54,18 @@ pub fn build(vocabulary: &Vocabulary<'_>, script: &Script, smooth: bool) -> Case
         open: Vec::new(),
         text: String::new(),
         inputs: Vec::new(),
-        calls: BTreeSet::new(),
+        features: BTreeSet::new(),
         names: 0,
     };
+    if smooth {
+        // For its gradient.
+        builder.open(&mut Numbers::new(&script.results));
+    }
     for step in &script.steps {
         let mut numbers = Numbers::new(&step.numbers);
         match vocabulary.verbs[step.verb % vocabulary.verbs.len()] {
             Verb::Call(i) => builder.call(&vocabulary.callees[i], &mut numbers),
+            Verb::Redex(i) => builder.redex(&vocabulary.rules.rewrites()[i], &mut numbers),
             Verb::Open => builder.open(&mut numbers),
             Verb::Close => builder.close(&mut numbers),
             Verb::Input => {
@@ -101,7 +94,7 @@ pub fn bounded(mut dims: Vec<u64>) -> Vec<u64> {
 }
 
 impl Builder<'_> {
-    fn fresh(&mut self, letter: char) -> String {
+    pub fn fresh(&mut self, letter: char) -> String {
         self.names += 1;
         format!("{letter}{}", self.names)
     }
@@ -113,13 +106,13 @@ impl Builder<'_> {
         self.push(name, ty, None)
     }
 
-    fn line(&mut self, line: &str) {
+    pub fn line(&mut self, line: &str) {
         self.text.push_str(&"  ".repeat(self.open.len()));
         self.text.push_str(line);
         self.text.push('\n');
     }
 
-    fn push(&mut self, name: String, ty: TensorType, bound: Option<u64>) -> usize {
+    pub fn push(&mut self, name: String, ty: TensorType, bound: Option<u64>) -> usize {
         self.values.push(Value { name, ty, used: false, bound });
         self.values.len() - 1
     }
@@ -135,6 +128,18 @@ impl Builder<'_> {
         let name = self.used(place);
         let active = !self.open.is_empty() && self.values[place].ty.dtype.is_float();
         if active && !self.vocabulary.has_vjp(callee) { format!("{name}.stop_gradient()") } else { name }
+    }
+
+    /// A value to compute with: most often a float, and in a function most often one that the function computes.
+    pub fn favourite(&self, numbers: &mut Numbers<'_>) -> Option<usize> {
+        let base = self.open.last().map_or(0, |o| o.base);
+        let own = if numbers.below(4) < 3 { &self.values[base..] } else { &self.values[..] };
+        let floats = numbers.below(5) < 4;
+        let first = self.values.len() - own.len();
+        let fitting: Vec<usize> =
+            (first..self.values.len()).rev().filter(|i| !floats || self.values[*i].ty.dtype.is_float()).collect();
+        let newest = numbers.below(4) < 2;
+        if newest { fitting.first().copied() } else { (!fitting.is_empty()).then(|| *numbers.pick(&fitting)) }
     }
 
     /// A value for which the condition holds. The newest has the lowest numbers.
@@ -153,7 +158,7 @@ impl Builder<'_> {
         *numbers.pick(&DIMS)
     }
 
-    fn any_type(&self, numbers: &mut Numbers<'_>) -> TensorType {
+    pub fn any_type(&self, numbers: &mut Numbers<'_>) -> TensorType {
         use DType::{Bool, F32, F64, I32, I64};
         let dtype = *numbers.pick(&[F32, F32, F32, F64, F64, F32, F64, I64, I32, Bool]);
         host(dtype, self.dims(numbers))
@@ -197,7 +202,7 @@ impl Builder<'_> {
         match numbers.below(24) {
             0..6 if self.values.iter().any(fits) => self.any(numbers, fits).expect("there is one"),
             0..12 => self.declare(ty.clone(), Mix::Indices(size), numbers),
-            12..22 => {
+            12..21 => {
                 let Some(from) = self.any(numbers, |_| true) else {
                     return self.declare(ty.clone(), Mix::Indices(size), numbers);
                 };
@@ -206,7 +211,7 @@ impl Builder<'_> {
                 let last = size.saturating_sub(1);
                 self.bind(&format!("{name}.minimum({last}).maximum(0)"), ty.clone())
             }
-            22 => self.operand(ty, numbers),
+            21..23 => self.operand(ty, numbers),
             _ => self.declare(ty.clone(), Mix::Wild(size), numbers),
         }
     }
@@ -248,89 +253,6 @@ impl Builder<'_> {
         self.bind(&format!("{name}.{reduction}()"), ty)
     }
 
-    /// Begins a function of one to three parameters.
-    fn open(&mut self, numbers: &mut Numbers<'_>) {
-        if self.open.len() == MAX_DEPTH {
-            return;
-        }
-        let name = self.fresh('f');
-        let mut params = Vec::new();
-        for i in 0..1 + numbers.below(3) {
-            let any = i > 0 && numbers.one_in(6);
-            let argument = match self.any(numbers, |v| any || v.ty.dtype.is_float()) {
-                Some(argument) if !numbers.one_in(4) => argument,
-                _ => {
-                    let ty = self.any_type(numbers);
-                    let dtype = if any || ty.dtype.is_float() { ty.dtype } else { DType::F32 };
-                    self.input(ty.with_dtype(dtype), numbers)
-                }
-            };
-            let ty = self.values[argument].ty.clone();
-            let argument = self.used(argument);
-            params.push((self.fresh('p'), ty, argument));
-        }
-        let outside = std::mem::take(&mut self.text);
-        let base = self.values.len();
-        for (param, ty, _) in &params {
-            self.push(param.clone(), ty.clone(), None);
-        }
-        self.open.push(Open { name, params, base, outside });
-    }
-
-    /// Ends the innermost function and differentiates it; its value and gradients are new values.
-    fn close(&mut self, numbers: &mut Numbers<'_>) {
-        let Some(base) = self.open.last().map(|o| o.base) else { return };
-        let newest: Vec<usize> =
-            (base..self.values.len()).rev().filter(|i| self.values[*i].ty.dtype.is_float()).collect();
-        let mut result = *numbers.pick(&newest);
-        let form = numbers.below(6);
-        if let Some(reduction) = [None, None, Some("sum"), Some("mean"), Some("max"), Some("square")][form] {
-            let ty = self.values[result].ty.clone();
-            let name = self.used(result);
-            result = match reduction {
-                "square" => self.bind(&format!("{name} * {name}"), ty),
-                "max" if ty.shape.elements() == 0 => {
-                    self.bind(&format!("{name}.sum()"), ty.with_shape(Shape::scalar()))
-                }
-                reduction => self.bind(&format!("{name}.{reduction}()"), ty.with_shape(Shape::scalar())),
-            };
-        }
-        let primal = self.values[result].clone();
-        self.line(&primal.name);
-        let Some(Open { name, params, base, outside }) = self.open.pop() else { return };
-        let body = std::mem::replace(&mut self.text, outside);
-        self.values.truncate(base);
-        let signature: Vec<String> = params.iter().map(|(name, ty, _)| format!("{name}: {ty}")).collect();
-        let returns = if numbers.one_in(2) { format!(" -> {}", primal.ty) } else { String::new() };
-        self.line(&format!("let {name} = fn({}){returns} {{", signature.join(", ")));
-        self.text.push_str(&body);
-        self.line("} in");
-        let arguments: Vec<&str> = params.iter().map(|(.., argument)| argument.as_str()).collect();
-        let arguments = arguments.join(", ");
-        if numbers.one_in(5) {
-            self.bind(&format!("{name}({arguments})"), primal.ty.clone());
-        }
-        let value = self.fresh('y');
-        let mut results = vec![(value.clone(), primal.ty)];
-        let mut steps = Vec::new();
-        for (_, ty, argument) in params.iter().filter(|(_, ty, _)| ty.dtype.is_float()) {
-            let gradient = self.fresh('g');
-            steps.push((argument.clone(), gradient.clone(), ty.clone()));
-            results.push((gradient, ty.clone()));
-        }
-        let names: Vec<&str> = results.iter().map(|(name, _)| name.as_str()).collect();
-        self.line(&format!("let ({}) = handle {name}({arguments}) with reverseMode in", names.join(", ")));
-        for (name, ty) in results {
-            self.push(name, ty, None);
-        }
-        // A step of gradient descent.
-        if numbers.one_in(4) {
-            for (argument, gradient, ty) in steps {
-                self.bind(&format!("{argument} - {gradient} * 0.125"), ty);
-            }
-        }
-    }
-
     /// The results: what nothing uses, the newest first, and sometimes what is used as well.
     fn finish(mut self, numbers: &mut Numbers<'_>) -> Case {
         if self.values.is_empty() {
@@ -347,7 +269,7 @@ impl Builder<'_> {
             _ => format!("({})", names.join(", ")),
         };
         self.line(&last);
-        Case { program: self.text, inputs: self.inputs, calls: self.calls }
+        Case { program: self.text, inputs: self.inputs, features: self.features }
     }
 }
 

@@ -1,22 +1,26 @@
 //! One call: which types its operands have, its attributes, and how it is written.
 
+use std::collections::BTreeSet;
+
 use kina_ad::ir::attr::format_float;
 use kina_ad::ir::operator::Default as AttrDefault;
 use kina_ad::ir::{AttrKind, AttrValue, DType, Param, TensorType};
 
 use super::build::{Builder, MAX_RANK, bounded, host};
+use super::coverage;
 use super::script::Numbers;
-use super::vocabulary::Callee;
+use super::vocabulary::{Callee, Vocabulary};
 
 /// Constants that F32 represents. The last are rare.
-const FLOATS: [f64; 12] = [1.0, 2.0, 0.5, -1.0, 0.0, -0.25, 3.0, -0.0, 0.1, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+pub const FLOATS: [f64; 12] =
+    [1.0, 2.0, 0.5, -1.0, 0.0, -0.25, 3.0, -0.0, 0.1, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
 const INTS: [i64; 6] = [1, 2, 0, -1, 3, -7];
 
 /// A well-typed call.
-struct Plan {
-    operands: Vec<TensorType>,
-    attrs: Vec<AttrValue>,
-    result: TensorType,
+pub struct Plan {
+    pub operands: Vec<TensorType>,
+    pub attrs: Vec<AttrValue>,
+    pub result: TensorType,
 }
 
 /// Infix operators by the name of what they call.
@@ -37,7 +41,7 @@ fn infix(name: &str) -> Option<&'static str> {
 }
 
 /// The types of the operands, if `base` is the type that decides. Where the family is not listed, all are alike.
-fn operand_types(
+pub fn operand_types(
     callee: &Callee,
     base: &TensorType,
     attrs: &[AttrValue],
@@ -106,24 +110,89 @@ fn refactored(dims: &[u64], numbers: &mut Numbers<'_>) -> Vec<i64> {
     dims.into_iter().map(|d| d as i64).collect()
 }
 
+/// The dtypes that the operands of a callee may have together.
+pub fn operand_dtypes(vocabulary: &Vocabulary<'_>, callee: &Callee) -> BTreeSet<Vec<DType>> {
+    let dtypes = |operands: &[TensorType]| operands.iter().map(|t| t.dtype).collect::<Vec<_>>();
+    let mut all = BTreeSet::new();
+    for dtype in DType::ALL {
+        for dims in [vec![2, 2], vec![]] {
+            let plan = Plan::around(vocabulary, callee, &host(dtype, dims), false, &mut Numbers::new(&[]));
+            all.extend(plan.map(|plan| dtypes(&plan.operands)));
+        }
+    }
+    if all.is_empty() {
+        all.extend(vocabulary.instances(callee).iter().map(|(operands, _)| dtypes(operands)));
+    }
+    all
+}
+
+impl Plan {
+    /// The call with operands around a type.
+    fn around(
+        vocabulary: &Vocabulary<'_>,
+        callee: &Callee,
+        base: &TensorType,
+        reshaping: bool,
+        numbers: &mut Numbers<'_>,
+    ) -> Option<Plan> {
+        let attrs: Vec<AttrValue> =
+            callee.signature.attrs().map(|(_, kind, _)| attribute(kind, base, reshaping, numbers)).collect();
+        let operands = operand_types(callee, base, &attrs, numbers);
+        Plan::typed(vocabulary, callee, operands, attrs)
+    }
+
+    /// The call, if it is well-typed and can be written.
+    pub fn typed(
+        vocabulary: &Vocabulary<'_>,
+        callee: &Callee,
+        operands: Vec<TensorType>,
+        attrs: Vec<AttrValue>,
+    ) -> Option<Plan> {
+        let result = vocabulary.result(callee, &operands, &attrs)?;
+        // An empty list of axes is what leaving `axis` out may mean; it cannot be written.
+        let unwritten = |((_, kind, default), value): ((&str, AttrKind, Option<&AttrDefault>), &AttrValue)| {
+            let none = kind == AttrKind::Axes && value.as_ints().is_some_and(<[i64]>::is_empty);
+            none && default != Some(&AttrDefault::AllAxes)
+        };
+        if callee.signature.attrs().zip(&attrs).any(unwritten) {
+            return None;
+        }
+        // No index is in bounds of a dimension without elements.
+        let bound = vocabulary.bound(callee, &operands, &attrs);
+        let possible = bound.is_none_or(|b| b.size > 0 || operands[b.operand].shape.elements() == 0);
+        possible.then_some(Plan { operands, attrs, result })
+    }
+}
+
 impl Builder<'_> {
     /// Calls an operator or `def` with operands of a type that the numbers choose.
     pub fn call(&mut self, callee: &Callee, numbers: &mut Numbers<'_>) {
-        let floats = numbers.below(4) < 3;
-        let favourite = self.any(numbers, |v| !floats || v.ty.dtype.is_float());
+        let favourite = self.favourite(numbers);
         let Some(plan) = self.plan(callee, favourite, numbers) else { return };
         let bound = self.vocabulary.bound(callee, &plan.operands, &plan.attrs);
+        // The operand that the favourite becomes.
+        let suiting: Vec<usize> = match favourite.map(|f| &self.values[f].ty) {
+            Some(ty) => (0..plan.operands.len()).filter(|i| plan.operands[*i] == *ty).collect(),
+            None => Vec::new(),
+        };
+        let place = if suiting.is_empty() { 0 } else { *numbers.pick(&suiting) };
         let mut operands = Vec::new();
         for (i, ty) in plan.operands.iter().enumerate() {
             operands.push(match bound.filter(|b| b.operand == i) {
                 Some(bound) => self.indices(ty, bound.size, numbers),
-                None if favourite.is_some_and(|f| self.values[f].ty == *ty) && operands.is_empty() => {
-                    favourite.expect("there is one")
-                }
-                None => self.operand(ty, numbers),
+                None => match favourite.filter(|_| i == place) {
+                    Some(favourite) if self.values[favourite].ty == *ty => favourite,
+                    Some(favourite) if numbers.below(4) < 3 => self.convert(favourite, ty, numbers),
+                    _ => self.operand(ty, numbers),
+                },
             });
         }
-        self.calls.insert((callee.name.clone(), plan.operands.last().map(|t| t.dtype)));
+        let dtypes: Vec<DType> = plan.operands.iter().map(|t| t.dtype).collect();
+        self.features.insert(coverage::call(&callee.name, &dtypes));
+        let rank = plan.operands.first().map_or(0, TensorType::rank);
+        for ((name, kind, _), value) in callee.signature.attrs().zip(&plan.attrs) {
+            self.features.extend(coverage::attribute(&callee.name, name, kind, value, rank));
+        }
         let text = self.written(callee, &plan, &operands, numbers);
         self.bind(&text, plan.result);
     }
@@ -135,7 +204,7 @@ impl Builder<'_> {
             None => host(DType::F32, self.dims(numbers)),
         };
         // Its dtype first, or another one first.
-        let turn = numbers.below(2 * DType::ALL.len());
+        let turn = numbers.below(3 * DType::ALL.len());
         let mut dtypes: Vec<DType> = DType::ALL.into_iter().cycle().skip(turn).take(DType::ALL.len()).collect();
         if turn >= DType::ALL.len() {
             dtypes.insert(0, ty.dtype);
@@ -150,14 +219,9 @@ impl Builder<'_> {
                 for reshaping in [false, true] {
                     let base = host(*dtype, dims.clone());
                     let mut seeds = Numbers::new(&seeds);
-                    let attrs: Vec<AttrValue> = callee
-                        .signature
-                        .attrs()
-                        .map(|(_, kind, _)| attribute(kind, &base, reshaping, &mut seeds))
-                        .collect();
-                    let operands = operand_types(callee, &base, &attrs, &mut seeds);
-                    if let Some(plan) = self.typed(callee, operands, attrs) {
-                        return Some(plan);
+                    let plan = Plan::around(self.vocabulary, callee, &base, reshaping, &mut seeds);
+                    if plan.is_some() {
+                        return plan;
                     }
                 }
             }
@@ -168,28 +232,12 @@ impl Builder<'_> {
             return None;
         }
         let (operands, attrs) = numbers.pick(&instances).clone();
-        self.typed(callee, operands, attrs)
-    }
-
-    fn typed(&self, callee: &Callee, operands: Vec<TensorType>, attrs: Vec<AttrValue>) -> Option<Plan> {
-        let result = self.vocabulary.result(callee, &operands, &attrs)?;
-        // An empty list of axes is what leaving `axis` out may mean; it cannot be written.
-        let unwritten = |((_, kind, default), value): ((&str, AttrKind, Option<&AttrDefault>), &AttrValue)| {
-            let none = kind == AttrKind::Axes && value.as_ints().is_some_and(<[i64]>::is_empty);
-            none && default != Some(&AttrDefault::AllAxes)
-        };
-        if callee.signature.attrs().zip(&attrs).any(unwritten) {
-            return None;
-        }
-        // No index is in bounds of a dimension without elements.
-        let bound = self.vocabulary.bound(callee, &operands, &attrs);
-        let possible = bound.is_none_or(|b| b.size > 0 || operands[b.operand].shape.elements() == 0);
-        possible.then_some(Plan { operands, attrs, result })
+        Plan::typed(self.vocabulary, callee, operands, attrs)
     }
 
     /// The text of a call: as an operator, a method or a function; some operands as literals, attributes in one of
     /// their forms.
-    fn written(&mut self, callee: &Callee, plan: &Plan, operands: &[usize], numbers: &mut Numbers<'_>) -> String {
+    pub fn written(&mut self, callee: &Callee, plan: &Plan, operands: &[usize], numbers: &mut Numbers<'_>) -> String {
         let form = numbers.below(3);
         let alike = plan.operands.windows(2).all(|pair| pair[0] == pair[1]);
         let literal = if operands.len() == 2 && alike { numbers.below(12) } else { 0 };
@@ -260,7 +308,7 @@ impl Builder<'_> {
 }
 
 /// An attribute of the kind, for an operand of the type.
-fn attribute(kind: AttrKind, base: &TensorType, reshaping: bool, numbers: &mut Numbers<'_>) -> AttrValue {
+pub fn attribute(kind: AttrKind, base: &TensorType, reshaping: bool, numbers: &mut Numbers<'_>) -> AttrValue {
     let rank = base.rank();
     match kind {
         AttrKind::Bool => AttrValue::Bool(numbers.below(2) == 1),

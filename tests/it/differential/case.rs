@@ -25,8 +25,8 @@ pub struct Case {
     pub program: String,
     /// Names and elements.
     pub inputs: Vec<(String, Vec<String>)>,
-    /// The callees of the program, each with the dtype of its last operand.
-    pub calls: BTreeSet<(String, Option<DType>)>,
+    /// What its calls show; see [`coverage`](super::coverage).
+    pub features: BTreeSet<String>,
 }
 
 impl fmt::Display for Case {

@@ -34,12 +34,24 @@ impl fmt::Display for Way {
     }
 }
 
-/// The ways that need no LLVM. The graph of -O0, interpreted in the precision of each dtype, is what all are compared
-/// with.
+/// The ways that need no LLVM.
 pub const INTERPRETED: &[Way] = &[Way::Double, Way::Interpreted(Level::O1), Way::Interpreted(Level::O2)];
 
 #[cfg(feature = "codegen")]
 pub const COMPILED: &[Way] = &[Way::Compiled(Level::O0), Way::Compiled(Level::O1), Way::Compiled(Level::O2)];
+
+/// All ways of this build.
+pub const WAYS: &[Way] = &[
+    Way::Double,
+    Way::Interpreted(Level::O1),
+    Way::Interpreted(Level::O2),
+    #[cfg(feature = "codegen")]
+    Way::Compiled(Level::O0),
+    #[cfg(feature = "codegen")]
+    Way::Compiled(Level::O1),
+    #[cfg(feature = "codegen")]
+    Way::Compiled(Level::O2),
+];
 
 /// What a comparison saw.
 #[derive(Clone, Debug, Default)]

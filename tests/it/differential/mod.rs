@@ -1,12 +1,25 @@
-//! Differential tests: generated programs, all ways to run them against each other.
+//! Differential tests: generated programs, and all ways to run them against each other.
+//!
+//! - [`script`] is what proptest draws and shrinks; [`build`] makes a program of any script, with calls by [`call`],
+//!   functions and handlers by [`functions`], left sides of rewrites by [`redex`] and inputs by [`values`];
+//! - [`case`] is the program as text with its inputs in the head: a file of `tests/regressions`;
+//! - [`oracle`] says what is asked of every way to run it, and [`noise`] how far rounding may take it;
+//! - [`compare`] runs it in all ways.
+//!
+//! Every run draws the same programs. `PROPTEST_CASES=5000` draws more of them, `PROPTEST_RNG_SEED=7` others.
 
 mod build;
 mod call;
 mod case;
 mod compare;
+mod coverage;
+mod functions;
 mod noise;
 mod oracle;
+mod redex;
+mod regressions;
 mod script;
+mod sensitivity;
 mod values;
 mod vocabulary;
 
@@ -18,114 +31,89 @@ use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunne
 
 use build::build;
 use case::Case;
-use compare::{Disagreement, INTERPRETED, Program, Way};
+use compare::{Disagreement, INTERPRETED, Program};
 use script::{Script, scripts};
 use vocabulary::Vocabulary;
 
 /// Steps of the longest scripts.
-const STEPS: usize = 14;
+const STEPS: usize = 20;
 
-/// The default rules, and `def`s with and without a VJP of their own.
-fn session() -> Session {
-    let files = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/differential/composites.rules")];
+/// The default rules, `def`s with and without a VJP of their own, and more files.
+fn session(more: &[PathBuf]) -> Session {
+    let composites = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/differential/composites.rules");
+    let files = [&[composites], more].concat();
     Session::new(&RuleOptions { files, ..RuleOptions::default() }).unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
-/// The same cases in every run, `cases` of them. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` ask for others.
+/// The same cases in every run, `cases` of them, unless the environment asks for others.
 fn config(cases: u32, seed: u64) -> Config {
-    let set = |name: &str| std::env::var_os(name).is_some();
+    let asked = |name: &str| std::env::var_os(name).is_some();
+    // Failures are kept as programs, not as seeds.
     let mut config = Config { failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
-    if !set("PROPTEST_CASES") {
+    if !asked("PROPTEST_CASES") {
         config.cases = cases;
     }
-    if !set("PROPTEST_RNG_SEED") {
+    if !asked("PROPTEST_RNG_SEED") {
         config.rng_seed = RngSeed::Fixed(seed);
     }
     config
 }
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/regressions")
-}
-
-/// Runs a property over generated programs. A failure is shrunk, printed, and kept in `tests/regressions`.
-fn for_programs(config: Config, smooth: bool, holds: impl Fn(&mut Session, &Case) -> Result<(), Disagreement>) {
-    let session = RefCell::new(session());
+/// Does the property hold of generated programs? If not, the smallest program found and what it shows.
+fn counterexample(
+    config: Config,
+    session: Session,
+    smooth: bool,
+    property: impl Fn(&mut Session, &Case) -> Result<(), Disagreement>,
+) -> Option<(Case, String)> {
+    let session = RefCell::new(session);
     let rules = session.borrow().rules.clone();
     let vocabulary = Vocabulary::new(&rules);
-    let last: RefCell<Option<Disagreement>> = RefCell::default();
-    let mut runner = TestRunner::new(config);
-    let outcome = runner.run(&scripts(vocabulary.verbs.len(), STEPS), |script: Script| {
+    let outcome = TestRunner::new(config).run(&scripts(vocabulary.verbs.len(), STEPS), |script: Script| {
         let case = build(&vocabulary, &script, smooth);
-        holds(&mut session.borrow_mut(), &case).map_err(|disagreement| {
-            let text = disagreement.to_string();
-            *last.borrow_mut() = Some(disagreement);
-            TestCaseError::fail(text)
-        })
+        property(&mut session.borrow_mut(), &case).map_err(|disagreement| TestCaseError::fail(disagreement.to_string()))
     });
     match outcome {
-        Ok(()) => {}
+        Ok(()) => None,
         Err(TestError::Abort(reason)) => panic!("{reason}"),
         Err(TestError::Fail(reason, script)) => {
-            let case = build(&vocabulary, &script, smooth);
-            let text = format!("// {}\n{case}", reason.message().lines().next().unwrap_or_default());
-            let name = format!("found_{:08x}.kina", text.bytes().fold(7u32, |h, b| h.wrapping_mul(31) ^ u32::from(b)));
-            std::fs::write(folder().join(&name), &text).expect("a regression file");
-            panic!("{reason}\nkept as tests/regressions/{name}:\n{text}");
+            Some((build(&vocabulary, &script, smooth), reason.message().to_owned()))
         }
     }
 }
 
+/// A failure is printed, and kept among the regressions.
+fn keep(failure: Option<(Case, String)>) {
+    let Some((case, reason)) = failure else { return };
+    let text = format!("// {}\n{case}", reason.lines().next().unwrap_or_default());
+    let hash = text.bytes().fold(7u32, |hash, byte| hash.wrapping_mul(31) ^ u32::from(byte));
+    let path = regressions::folder().join(format!("found_{hash:08x}.kina"));
+    std::fs::write(&path, &text).expect("a file among the regressions");
+    panic!("{reason}\nkept as {}:\n{text}", path.display());
+}
+
 #[test]
 fn optimised_programs_agree_with_literal_ones() {
-    for_programs(config(500, 1), false, |session, case| {
+    keep(counterexample(config(500, 1), session(&[]), false, |session, case| {
         Program::new(session, &case.to_string())?.agree(INTERPRETED).map(|_| ())
-    });
+    }));
 }
 
 #[cfg(feature = "codegen")]
 #[test]
 fn compiled_programs_agree_with_interpreted_ones() {
-    for_programs(config(100, 2), false, |session, case| {
+    keep(counterexample(config(80, 2), session(&[]), false, |session, case| {
         Program::new(session, &case.to_string())?.agree(compare::COMPILED).map(|_| ())
-    });
+    }));
 }
 
 #[test]
 fn gradients_agree_with_differences() {
-    let compared = RefCell::new(0);
-    for_programs(config(400, 3), std::env::var_os("SMOOTH").is_some(), |session, case| {
-        *compared.borrow_mut() += Program::new(session, &case.to_string())?.gradients()?;
+    let compared = std::cell::Cell::new(0);
+    let (config, wanted) = (config(400, 3), std::env::var_os("PROPTEST_CASES").is_none());
+    keep(counterexample(config, session(&[]), true, |session, case| {
+        compared.set(compared.get() + Program::new(session, &case.to_string())?.gradients()?);
         Ok(())
-    });
-    println!("{compared:?}");
-}
-
-#[test]
-#[ignore]
-fn statistics() {
-    let mut session = session();
-    let rules = session.rules.clone();
-    let vocabulary = Vocabulary::new(&rules);
-    let mut runner = TestRunner::new(config(5, 5));
-    use proptest::strategy::{Strategy, ValueTree};
-    let mut all = compare::Seen::default();
-    let (mut traps, mut allopen, mut ops, mut handlers, mut nodes) = (0, 0, 0, 0, 0);
-    for _ in 0..500 {
-        let s = scripts(vocabulary.verbs.len(), STEPS).new_tree(&mut runner).unwrap().current();
-        let case = build(&vocabulary, &s, false);
-        ops += case.calls.len();
-        let program = Program::new(&mut session, &case.to_string()).unwrap();
-        handlers += program.graph.handlers.len();
-        nodes += program.graph.len();
-        let seen = program.agree(&[]).unwrap();
-        traps += usize::from(seen.trap.is_some());
-        allopen += usize::from(seen.exact + seen.near + seen.open == 0 && seen.trap.is_none());
-        all.exact += seen.exact;
-        all.near += seen.near;
-        all.open += seen.open;
-        all.nans += seen.nans;
-        all.infinities += seen.infinities;
-    }
-    println!("{all:?} traps {traps} nothing {allopen} ops {ops} handlers {handlers} nodes {nodes}");
+    }));
+    assert!(!wanted || compared.get() > 200, "only {} gradients could be compared", compared.get());
 }

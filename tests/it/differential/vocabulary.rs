@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kina_ad::ir::operator::Visibility;
-use kina_ad::ir::{AttrValue, OpId, Signature, TensorType};
+use kina_ad::ir::{AttrValue, Bound, Call, OpId, Operator, Signature, TensorType};
 use kina_ad::rules::term::{Builder as _, expand};
 use kina_ad::rules::{Def, RuleSet, TypeBuilder};
 
@@ -24,6 +24,8 @@ enum Kind {
 pub enum Verb {
     /// Calls `callees[i]`.
     Call(usize),
+    /// Writes the left side of a rewrite.
+    Redex(usize),
     /// Begins a function.
     Open,
     /// Ends the innermost function and differentiates it.
@@ -32,13 +34,22 @@ pub enum Verb {
     Input,
 }
 
-/// Open and close: so many times as likely as a call of one operator.
-const HANDLERS: usize = 4;
+/// So many times as likely as a call of one operator are the beginning of a function, its end, and a call of an operator
+/// that may trap.
+const HANDLERS: usize = 8;
+const TRAPS: usize = 4;
 
 pub struct Vocabulary<'r> {
     pub rules: &'r RuleSet,
     pub callees: Vec<Callee>,
     pub verbs: Vec<Verb>,
+}
+
+fn may_trap(op: &dyn Operator) -> bool {
+    op.instances().iter().any(|(operands, attrs)| {
+        let operands: Vec<&TensorType> = operands.iter().collect();
+        op.bound(Call { operands: &operands, attrs }).is_some()
+    })
 }
 
 impl<'r> Vocabulary<'r> {
@@ -53,7 +64,16 @@ impl<'r> Vocabulary<'r> {
             let (name, signature) = (def.name.to_string(), def.signature.clone());
             callees.push(Callee { name, signature, kind: Kind::Def(def.clone()) });
         }
-        let mut verbs: Vec<Verb> = (0..callees.len()).map(Verb::Call).collect();
+        let mut verbs = Vec::new();
+        for (i, callee) in callees.iter().enumerate() {
+            let traps = match callee.kind {
+                Kind::Operator(id) => may_trap(rules.registry.op(id)),
+                Kind::Def(_) => false,
+            };
+            verbs.extend(std::iter::repeat_n(Verb::Call(i), if traps { TRAPS } else { 1 }));
+        }
+        let writable = |i: &usize| super::redex::is_writable(rules, &rules.rewrites()[*i].left);
+        verbs.extend((0..rules.rewrites().len()).filter(writable).map(Verb::Redex));
         verbs.extend([Verb::Open, Verb::Close].repeat(HANDLERS));
         verbs.push(Verb::Input);
         Vocabulary { rules, callees, verbs }
@@ -84,10 +104,10 @@ impl<'r> Vocabulary<'r> {
     }
 
     /// The bound on the elements of an operand, if the call has one.
-    pub fn bound(&self, callee: &Callee, operands: &[TensorType], attrs: &[AttrValue]) -> Option<kina_ad::ir::Bound> {
+    pub fn bound(&self, callee: &Callee, operands: &[TensorType], attrs: &[AttrValue]) -> Option<Bound> {
         let Kind::Operator(id) = callee.kind else { return None };
         let operands: Vec<&TensorType> = operands.iter().collect();
-        self.rules.registry.op(id).bound(kina_ad::ir::Call { operands: &operands, attrs })
+        self.rules.registry.op(id).bound(Call { operands: &operands, attrs })
     }
 
     /// Well-typed calls that the operator itself names.
