@@ -7,6 +7,7 @@ mod conformance;
 mod differential;
 mod docs;
 mod forms;
+mod functions;
 mod language;
 mod library;
 mod masks;
