@@ -252,11 +252,27 @@ impl Nest<'_> {
                 let y = match f {
                     UnaryFn::Neg => -x,
                     UnaryFn::Abs => x.abs(),
-                    UnaryFn::Exp => x.exp(),
-                    UnaryFn::Log => x.ln(),
                     UnaryFn::Sqrt => x.sqrt(),
                     UnaryFn::Rsqrt => x.sqrt().recip(),
+                    UnaryFn::Floor => x.floor(),
+                    UnaryFn::Ceil => x.ceil(),
+                    UnaryFn::Round => x.round_ties_even(),
+                    UnaryFn::Exp => x.exp(),
+                    UnaryFn::Exp2 => x.exp2(),
+                    UnaryFn::Expm1 => x.exp_m1(),
+                    UnaryFn::Log => x.ln(),
+                    UnaryFn::Log1p => x.ln_1p(),
+                    UnaryFn::Cbrt => x.cbrt(),
+                    UnaryFn::Sin => x.sin(),
+                    UnaryFn::Cos => x.cos(),
+                    UnaryFn::Tan => x.tan(),
+                    UnaryFn::Asin => x.asin(),
+                    UnaryFn::Acos => x.acos(),
+                    UnaryFn::Atan => x.atan(),
+                    UnaryFn::Sinh => x.sinh(),
+                    UnaryFn::Cosh => x.cosh(),
                     UnaryFn::Tanh => x.tanh(),
+                    UnaryFn::Erf => libm::erf(x),
                     UnaryFn::Not => return Err("negates a float logically"),
                 };
                 Element::Float(self.precision.round(dtype, y), dtype)
@@ -276,6 +292,7 @@ impl Nest<'_> {
                     BinaryFn::Max => -least(-a, -b),
                     BinaryFn::Min => least(a, b),
                     BinaryFn::Pow => a.powf(b),
+                    BinaryFn::Atan2 => a.atan2(b),
                     BinaryFn::And | BinaryFn::Or => return Err("a function of Bools reads floats"),
                 };
                 Element::Float(self.precision.round(dtype, y), dtype)
@@ -289,7 +306,7 @@ impl Nest<'_> {
                     BinaryFn::Max => a.max(b),
                     BinaryFn::Min => a.min(b),
                     BinaryFn::And | BinaryFn::Or => return Err("a function of Bools reads integers"),
-                    BinaryFn::Pow => return Err("a function of floats reads integers"),
+                    BinaryFn::Pow | BinaryFn::Atan2 => return Err("a function of floats reads integers"),
                 };
                 wrapped(y, dtype)
             }

@@ -102,11 +102,28 @@ pub enum Scalar {
 pub enum UnaryFn {
     Neg,
     Abs,
-    Exp,
-    Log,
     Sqrt,
     Rsqrt,
+    Floor,
+    Ceil,
+    /// To the nearest integer, halves to the even one.
+    Round,
+    Exp,
+    Exp2,
+    Expm1,
+    Log,
+    Log1p,
+    Cbrt,
+    Sin,
+    Cos,
+    Tan,
+    Asin,
+    Acos,
+    Atan,
+    Sinh,
+    Cosh,
     Tanh,
+    Erf,
     /// Of Bool only.
     Not,
 }
@@ -114,7 +131,8 @@ pub enum UnaryFn {
 impl UnaryFn {
     /// Elementary functions cost many instructions; the others one.
     pub fn is_transcendental(self) -> bool {
-        matches!(self, UnaryFn::Exp | UnaryFn::Log | UnaryFn::Tanh)
+        use UnaryFn::{Abs, Ceil, Floor, Neg, Not, Round, Rsqrt, Sqrt};
+        !matches!(self, Neg | Abs | Sqrt | Rsqrt | Floor | Ceil | Round | Not)
     }
 }
 
@@ -131,6 +149,8 @@ pub enum BinaryFn {
     Min,
     /// Of floats only: IEEE 754 `pow`.
     Pow,
+    /// Of floats only: IEEE 754 `atan2`, the angle of the point (b, a).
+    Atan2,
     /// Of Bool only.
     And,
     /// Of Bool only.
@@ -140,7 +160,7 @@ pub enum BinaryFn {
 impl BinaryFn {
     /// Elementary functions cost many instructions; the others one, division aside.
     pub fn is_transcendental(self) -> bool {
-        self == BinaryFn::Pow
+        matches!(self, BinaryFn::Pow | BinaryFn::Atan2)
     }
 }
 

@@ -55,6 +55,12 @@ const EMBEDDED: &[Embedded] = &[
         text: include_str!("../../rules/elementwise.rules"),
         derivatives: true,
     },
+    Embedded { name: "rules/elementary.rules", text: include_str!("../../rules/elementary.rules"), derivatives: true },
+    Embedded {
+        name: "rules/activations.rules",
+        text: include_str!("../../rules/activations.rules"),
+        derivatives: true,
+    },
     Embedded { name: "rules/reductions.rules", text: include_str!("../../rules/reductions.rules"), derivatives: true },
     Embedded { name: "rules/indexing.rules", text: include_str!("../../rules/indexing.rules"), derivatives: true },
     Embedded { name: "rules/algebra.rules", text: include_str!("../../rules/algebra.rules"), derivatives: false },

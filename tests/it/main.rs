@@ -8,6 +8,7 @@ mod determinism;
 mod differential;
 mod docs;
 mod forms;
+mod functions;
 mod language;
 mod library;
 mod masks;

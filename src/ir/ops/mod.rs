@@ -2,11 +2,12 @@
 
 mod binary;
 mod constant;
+mod function;
 mod indexing;
 mod logic;
 mod matmul;
 mod movement;
-mod power;
+
 mod premises;
 mod reduce;
 mod softmax;
@@ -34,7 +35,7 @@ pub fn all() -> Vec<Arc<dyn Operator>> {
         reduce::all(),
         movement::all(),
         matmul::all(),
-        power::all(),
+        function::all(),
         softmax::all(),
         indexing::all(),
         constant::all(),

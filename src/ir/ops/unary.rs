@@ -1,4 +1,4 @@
-//! Elementwise operators of one operand: neg, abs, sign, exp, log, sqrt, rsqrt, tanh, relu.
+//! Elementwise operators of one operand: signs, roots, rounding, and the elementary functions.
 
 use std::sync::Arc;
 
@@ -29,6 +29,12 @@ pub(super) fn all() -> Vec<Arc<dyn Operator>> {
         Arc::new(Unary { name, doc, accept, float, int, body, signature: Signature::operands_only(&["x"]) })
     };
     let same: fn(i64) -> i64 = |x| x;
+    // A function of floats that the kernel has by name.
+    macro_rules! function {
+        ($name:literal, $doc:literal, $reference:expr, $kernel:ident) => {
+            op($name, $doc, Floats, $reference, same, |x, _| Scalar::unary(UnaryFn::$kernel, x))
+        };
+    }
     vec![
         op(
             "neg",
@@ -42,23 +48,30 @@ pub(super) fn all() -> Vec<Arc<dyn Operator>> {
             Scalar::unary(UnaryFn::Abs, x)
         }),
         op("sign", "1 if x > 0, -1 if x < 0, x itself (0, -0, NaN) otherwise", Numbers, sign, i64::signum, sign_body),
-        op("exp", "e^x", Floats, f64::exp, same, |x, _| Scalar::unary(UnaryFn::Exp, x)),
-        op("log", "ln x; -inf at 0, NaN below", Floats, f64::ln, same, |x, _| Scalar::unary(UnaryFn::Log, x)),
-        op("sqrt", "the square root of x; NaN below -0", Floats, f64::sqrt, same, |x, _| {
-            Scalar::unary(UnaryFn::Sqrt, x)
-        }),
-        op(
-            "rsqrt",
-            "1 / sqrt(x); inf at 0, NaN below -0",
-            Floats,
-            |x| 1.0 / x.sqrt(),
-            same,
-            |x, _| Scalar::unary(UnaryFn::Rsqrt, x),
-        ),
-        op("tanh", "the hyperbolic tangent of x", Floats, f64::tanh, same, |x, _| Scalar::unary(UnaryFn::Tanh, x)),
         op("relu", "x if x > 0, +0 otherwise, NaN at NaN", Floats, relu, same, |x, dtype| {
             Scalar::binary(BinaryFn::Max, x, Scalar::constant(0.0, dtype))
         }),
+        function!("sqrt", "the square root of x; NaN below -0", f64::sqrt, Sqrt),
+        function!("rsqrt", "1 / sqrt(x); inf at 0, NaN below -0", |x| 1.0 / x.sqrt(), Rsqrt),
+        function!("cbrt", "the cube root of x", f64::cbrt, Cbrt),
+        function!("floor", "the greatest integer that is not above x", f64::floor, Floor),
+        function!("ceil", "the least integer that is not below x", f64::ceil, Ceil),
+        function!("round", "the integer nearest to x, halves to the even one", f64::round_ties_even, Round),
+        function!("exp", "e^x", f64::exp, Exp),
+        function!("exp2", "2^x", f64::exp2, Exp2),
+        function!("expm1", "e^x - 1, accurate near 0", f64::exp_m1, Expm1),
+        function!("log", "ln x; -inf at 0, NaN below", f64::ln, Log),
+        function!("log1p", "ln(1 + x), accurate near 0; -inf at -1, NaN below", f64::ln_1p, Log1p),
+        function!("sin", "the sine of x radians; NaN at the infinities", f64::sin, Sin),
+        function!("cos", "the cosine of x radians; NaN at the infinities", f64::cos, Cos),
+        function!("tan", "the tangent of x radians; NaN at the infinities", f64::tan, Tan),
+        function!("asin", "the angle in -pi/2..pi/2 whose sine is x; NaN beyond -1..1", f64::asin, Asin),
+        function!("acos", "the angle in 0..pi whose cosine is x; NaN beyond -1..1", f64::acos, Acos),
+        function!("atan", "the angle in -pi/2..pi/2 whose tangent is x", f64::atan, Atan),
+        function!("sinh", "the hyperbolic sine of x", f64::sinh, Sinh),
+        function!("cosh", "the hyperbolic cosine of x", f64::cosh, Cosh),
+        function!("tanh", "the hyperbolic tangent of x", f64::tanh, Tanh),
+        function!("erf", "the error function, 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x", libm::erf, Erf),
     ]
 }
 
@@ -130,7 +143,20 @@ impl Operator for Unary {
             "sqrt" => x.map(|v| v.max(0.0).sqrt()),
             // rsqrt(-0) is -inf.
             "rsqrt" if x.lo > 0.0 => Range::NON_NEGATIVE,
-            "tanh" => x.map(f64::signum).hull(Range::point(0.0)),
+            "floor" => x.map(f64::floor),
+            "ceil" => x.map(f64::ceil),
+            "round" => x.map(f64::round_ties_even),
+            "exp2" => Range::NON_NEGATIVE,
+            "expm1" => Range::new(-1.0, f64::INFINITY),
+            "log1p" if x.lo >= 0.0 => Range::NON_NEGATIVE,
+            "sin" | "cos" => Range::new(-1.0, 1.0),
+            "cosh" => Range::new(1.0, f64::INFINITY),
+            "acos" => Range::new(0.0, 4.0),
+            "asin" | "atan" => Range::new(-2.0, 2.0),
+            // Odd functions that grow keep the sign of x.
+            "cbrt" | "sinh" if x.lo >= 0.0 => Range::NON_NEGATIVE,
+            "cbrt" | "sinh" if x.hi <= 0.0 => Range::NON_POSITIVE,
+            "tanh" | "erf" => x.map(f64::signum).hull(Range::point(0.0)),
             "relu" => x.map(relu),
             _ => Range::UNBOUNDED,
         }

@@ -250,12 +250,14 @@ fn scalar_effect(body: &Scalar) -> Effect {
         }
         Scalar::Cast(..) => Effect::Rounds,
         Scalar::Unary(f, x) => match f {
-            UnaryFn::Exp | UnaryFn::Log | UnaryFn::Sqrt | UnaryFn::Rsqrt | UnaryFn::Tanh => Effect::Rounds,
+            f if f.is_transcendental() => Effect::Rounds,
+            UnaryFn::Sqrt | UnaryFn::Rsqrt => Effect::Rounds,
             UnaryFn::Neg => Effect::Negates.max(scalar_effect(x)),
-            UnaryFn::Abs | UnaryFn::Not => scalar_effect(x),
+            _ => scalar_effect(x),
         },
         Scalar::Binary(f, x, y) => match f {
-            BinaryFn::Add | BinaryFn::Sub | BinaryFn::Mul | BinaryFn::Div | BinaryFn::Pow => Effect::Rounds,
+            BinaryFn::Add | BinaryFn::Sub | BinaryFn::Mul | BinaryFn::Div => Effect::Rounds,
+            BinaryFn::Pow | BinaryFn::Atan2 => Effect::Rounds,
             BinaryFn::Max | BinaryFn::Min | BinaryFn::And | BinaryFn::Or => scalar_effect(x).max(scalar_effect(y)),
         },
         Scalar::Select(_, x, y) => scalar_effect(x).max(scalar_effect(y)),

@@ -1,4 +1,4 @@
-//! Powers.
+//! Functions of two floats: pow and atan2.
 
 use std::sync::Arc;
 
@@ -11,13 +11,30 @@ use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError}
 use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
 
-/// `out[i] = a[i] ^ b[i]`.
-struct Power {
+/// `out[i] = f(a[i], b[i])`, floats of one type.
+struct Function {
+    name: &'static str,
+    doc: &'static str,
+    float: fn(f64, f64) -> f64,
+    body: fn(Scalar, Scalar) -> Scalar,
     signature: Signature,
 }
 
 pub(super) fn all() -> Vec<Arc<dyn Operator>> {
-    vec![Arc::new(Power { signature: Signature::operands_only(&["a", "b"]) })]
+    let op = |name, doc, float, body| -> Arc<dyn Operator> {
+        Arc::new(Function { name, doc, float, body, signature: Signature::operands_only(&["a", "b"]) })
+    };
+    vec![
+        op(
+            "pow",
+            "a to the power b; 1 where b is 0, NaN where a < 0 and b is not an integer, or one is NaN",
+            power,
+            power_body,
+        ),
+        op("atan2", "the angle of the point (b, a) in -pi..pi; the signs of zeros count", f64::atan2, |a, b| {
+            Scalar::binary(BinaryFn::Atan2, a, b)
+        }),
+    ]
 }
 
 /// IEEE 754 `pow`, but NaN if one is NaN: there `pow(NaN, 0)` and `pow(1, NaN)` are 1, and NaN never turns into a number here.
@@ -25,13 +42,21 @@ fn power(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.powf(b) }
 }
 
-impl Operator for Power {
+fn power_body(a: Scalar, b: Scalar) -> Scalar {
+    // The sum is NaN if one of them is; the sum of opposite infinities is, too, so it is only asked for NaN operands.
+    let is_nan = |x: &Scalar| Scalar::compare(CompareFn::Ne, x.clone(), x.clone());
+    let sum = Scalar::binary(BinaryFn::Add, a.clone(), b.clone());
+    let nan = Scalar::binary(BinaryFn::Or, is_nan(&a), is_nan(&b));
+    Scalar::select(nan, sum, Scalar::binary(BinaryFn::Pow, a, b))
+}
+
+impl Operator for Function {
     fn name(&self) -> &str {
-        "pow"
+        self.name
     }
 
     fn doc(&self) -> &str {
-        "a to the power b; 1 where b is 0, NaN where a < 0 and b is not an integer, or one is NaN"
+        self.doc
     }
 
     fn signature(&self) -> &Signature {
@@ -39,7 +64,7 @@ impl Operator for Power {
     }
 
     fn infer(&self, call: Call<'_>) -> Result<TensorType, TypeError> {
-        let premises = Premises::new("pow", &self.signature, call);
+        let premises = Premises::new(self.name, &self.signature, call);
         premises.placement()?;
         premises.dtype(0, Accept::Floats)?;
         premises.equal_dtypes(0, 1)?;
@@ -49,24 +74,23 @@ impl Operator for Power {
 
     fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let pairs = eval.args[0].floats().iter().zip(eval.args[1].floats());
-        let powers = pairs.map(|(a, b)| eval.precision.round(eval.result.dtype, power(*a, *b)));
-        let values = memory::collect(eval.result.shape.elements(), powers)?;
+        let values = pairs.map(|(a, b)| eval.precision.round(eval.result.dtype, (self.float)(*a, *b)));
+        let values = memory::collect(eval.result.shape.elements(), values)?;
         Ok(Array::new(eval.result.shape.clone(), Values::Float(values)))
     }
 
     fn kernel(&self, _call: Call<'_>, result: &TensorType) -> Kernel {
-        let (a, b) = (Scalar::Input(0), Scalar::Input(1));
-        // The sum is NaN if one of them is; the sum of opposite infinities is, too, so it is only asked for NaN operands.
-        let is_nan = |x: &Scalar| Scalar::compare(CompareFn::Ne, x.clone(), x.clone());
-        let sum = Scalar::binary(BinaryFn::Add, a.clone(), b.clone());
-        let nan = Scalar::binary(BinaryFn::Or, is_nan(&a), is_nan(&b));
-        let body = Scalar::select(nan, sum, Scalar::binary(BinaryFn::Pow, a, b));
+        let body = (self.body)(Scalar::Input(0), Scalar::Input(1));
         Kernel::Loops(vec![Loop::elementwise(&result.shape, result.dtype, 2, body)])
     }
 
     fn range(&self, operands: &[Range], _call: Call<'_>, result: &TensorType) -> Range {
-        // A power of a number that is not negative is not negative.
-        if operands[0].lo >= 0.0 { Range::new(0.0, f64::INFINITY) } else { Range::of_type(result) }
+        match self.name {
+            // A power of a positive number is not negative; of -0 it may be -inf.
+            "pow" if operands[0].lo > 0.0 => Range::NON_NEGATIVE,
+            "atan2" => Range::new(-4.0, 4.0),
+            _ => Range::of_type(result),
+        }
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
