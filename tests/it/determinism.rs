@@ -45,9 +45,9 @@ const RULES: &[(&str, &str)] = &[
     ),
     (
         "user_c.rules",
-        "import \"user_d.rules\"\n/// d\nvjp cube {\n  y = cube(x)\n  ---\n  g_x = g_y * 3.0 * square(x)\n}\n",
+        "import \"user_d.rules\"\n/// d\nvjp cube {\n  y = cube(x)\n  ---\n  g_x = g_y * 3.0 * squared(x)\n}\n",
     ),
-    ("user_d.rules", "/// d\ndef square(x) {\n  => x * x\n}\n/// d\ndef cube(x) {\n  => x * square(x)\n}\n"),
+    ("user_d.rules", "/// d\ndef squared(x) {\n  => x * x\n}\n/// d\ndef cube(x) {\n  => x * squared(x)\n}\n"),
 ];
 
 /// Rules that mean nothing, and that contradict each other.
