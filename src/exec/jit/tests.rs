@@ -260,4 +260,3 @@ fn calls_with_wrong_tensors_are_errors() {
 }
 
 mod graphs;
-mod random;

@@ -1,6 +1,5 @@
 //! Programs of several operators: aliased results, checks, empty and scalar tensors, and the negative log-likelihood.
 
-use super::random::evaluate;
 use super::*;
 use crate::ir::Placement;
 use crate::schedule::tests::{Program, nll, ty};
@@ -104,6 +103,26 @@ fn operators_on_the_device_are_refused_by_name() {
     let error = Compiled::new(&graph, &registry, Level::O2).unwrap_err();
     let text = "neg: device lowering is not available\ntake_along_axis: checked device lowering is not available";
     assert_eq!(error.to_string(), text);
+}
+
+/// The arrays of all nodes.
+fn evaluate(graph: &Graph, registry: &Registry, inputs: &[Array]) -> Vec<Array> {
+    let mut values: Vec<Array> = Vec::new();
+    for (id, node) in graph.iter() {
+        let value = match &node.kind {
+            NodeKind::Op { op, operands, .. } => {
+                let args: Vec<&Array> = operands.iter().map(|o| &values[o.index()]).collect();
+                let evaluated = graph.with_call(id, |_, call| {
+                    let eval = Eval { call, args: &args, result: &node.ty, precision: Precision::Typed };
+                    registry.op(*op).reference(&eval).unwrap()
+                });
+                evaluated.unwrap()
+            }
+            _ => inputs[graph.inputs.iter().position(|i| *i == id).unwrap()].clone(),
+        };
+        values.push(value);
+    }
+    values
 }
 
 #[test]
