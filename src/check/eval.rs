@@ -75,6 +75,7 @@ impl<'a> Checker<'a> {
         let key = (diagnostic.code, diagnostic.primary.as_ref().map(|l| l.span), diagnostic.message.clone());
         if self.reported.insert(key) {
             self.found.push(diagnostic);
+            self.stopped |= self.found.is_full();
         }
         Value::Poison
     }

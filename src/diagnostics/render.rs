@@ -2,7 +2,7 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
+use super::{Diagnostic, Diagnostics, Label, Severity, SourceMap, Span};
 
 /// Colour or none. Colour is for terminals only (DESIGN §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum Style {
     Colour,
 }
 
-/// Renders the whole bag, one blank line between diagnostics.
+/// Renders the whole bag, one blank line between diagnostics, and says how many were not kept.
 pub fn render(bag: &Diagnostics, sources: &SourceMap, style: Style) -> String {
     let renderer = match style {
         Style::Plain => Renderer::plain(),
@@ -24,6 +24,9 @@ pub fn render(bag: &Diagnostics, sources: &SourceMap, style: Style) -> String {
         }
         out.push_str(&render_one(diagnostic, sources, &renderer));
         out.push('\n');
+    }
+    if bag.omitted() > 0 {
+        out.push_str(&format!("\n{} more of these are not shown\n", bag.omitted()));
     }
     out
 }
@@ -44,11 +47,18 @@ fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
     }
     for span in files {
         let file = sources.file(span.file);
-        let mut snippet = Snippet::source(&*file.text).path(&*file.name);
-        if let Some(label) = diagnostic.primary.as_ref().filter(|l| l.span.file == span.file) {
+        let here = |l: &&Label| l.span.file == span.file;
+        // Only the lines that the labels are on: the renderer looks at every line that it is given.
+        let labels = diagnostic.primary.iter().chain(&diagnostic.secondary).filter(here);
+        let whole = labels.map(|l| l.span).reduce(Span::to).unwrap_or(span);
+        let lines = sources.lines(whole);
+        let range = |span: Span| span.start as usize - lines.start..span.end as usize - lines.start;
+        let first_line = sources.position(Span { end: whole.start, ..whole }).line;
+        let mut snippet = Snippet::source(&file.text[lines.clone()]).line_start(first_line as usize).path(&*file.name);
+        if let Some(label) = diagnostic.primary.as_ref().filter(here) {
             snippet = snippet.annotation(AnnotationKind::Primary.span(range(label.span)).label(&label.text));
         }
-        for label in diagnostic.secondary.iter().filter(|l| l.span.file == span.file) {
+        for label in diagnostic.secondary.iter().filter(here) {
             snippet = snippet.annotation(AnnotationKind::Context.span(range(label.span)).label(&label.text));
         }
         group = group.element(snippet);
@@ -60,8 +70,4 @@ fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
         group = group.element(Level::HELP.message(help));
     }
     renderer.render(&[group]).to_string()
-}
-
-fn range(span: Span) -> std::ops::Range<usize> {
-    span.start as usize..span.end as usize
 }

@@ -1,5 +1,6 @@
 //! Source texts and places in them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A file of a [`SourceMap`].
@@ -89,6 +90,16 @@ impl SourceMap {
         let start = file.line_starts[line] as usize;
         let column = file.text[start..span.start as usize].chars().count();
         Position { line: line as u32 + 1, column: column as u32 + 1 }
+    }
+
+    /// The bytes of the lines that a span is on, without the end of the last one.
+    pub fn lines(&self, span: Span) -> Range<usize> {
+        let file = self.file(span.file);
+        let start = file.line_starts[file.line_starts.partition_point(|s| *s <= span.start) - 1] as usize;
+        let behind = file.line_starts.get(file.line_starts.partition_point(|s| *s <= span.end));
+        let end = behind.map_or(file.text.len(), |s| *s as usize);
+        let text = file.text[start..end].trim_end_matches(['\n', '\r']);
+        start..(start + text.len()).max(span.end as usize)
     }
 
     /// `name:line`, the form in which provenance is shown.

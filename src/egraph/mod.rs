@@ -12,6 +12,8 @@ mod differentiate;
 mod expand;
 pub mod extract;
 pub mod language;
+mod matching;
+mod missing;
 mod optimise;
 mod patterns;
 mod ranges;
@@ -57,6 +59,7 @@ impl Optimised {
             let end = match report.stop {
                 Stop::Saturated => "saturated",
                 Stop::Nodes => "out of its budget of e-nodes; the result is right, but may not be the cheapest",
+                Stop::Steps => "out of its budget of steps; the result is right, but may not be the cheapest",
                 Stop::Iterations => "out of its budget of iterations; the result is right, but may not be the cheapest",
                 Stop::Applications => {
                     "out of its budget of applications; the result is right, but may not be the cheapest"
