@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::value::{Closure, Literal, Scope, TupleValue, Value};
-use super::{Composites, MAX_FAULTS, MAX_NODES, MAX_STEPS};
+use super::{Composites, MAX_NODES, MAX_STEPS};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use crate::ir::{DType, Graph, Node, NodeId, NodeKind, Origin, Placement, Registry, Shape, TensorType, TypeErrorKind};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, Let, Pattern, TypeExpr, UnaryOp};
@@ -71,17 +71,9 @@ impl<'a> Checker<'a> {
     pub fn report(&mut self, diagnostic: Diagnostic) -> Value {
         let key = (diagnostic.code, diagnostic.primary.as_ref().map(|l| l.span), diagnostic.message.clone());
         if !self.stopped && self.reported.insert(key) {
-            let last = diagnostic.primary.as_ref().map(|label| label.span);
             self.found.push(diagnostic);
-            if self.reported.len() == MAX_FAULTS {
-                self.stopped = true;
-                let limit = Diagnostic::error("E0213", format!("{MAX_FAULTS} faults: the rest is not checked"));
-                let limit = limit.help("mend these first");
-                self.found.push(match last {
-                    Some(span) => limit.at(span, "the last one shown"),
-                    None => limit,
-                });
-            }
+            // Those that are not shown are not looked for.
+            self.stopped |= self.found.omitted() > 0;
         }
         Value::Poison
     }

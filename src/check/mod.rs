@@ -6,8 +6,8 @@
 //! (E02xx: names, arguments, literals; E03xx: types) and goes on with a poison value that causes no further report.
 //!
 //! # Limits
-//! Inlining can make a short program huge, so work ([`MAX_STEPS`]), size ([`MAX_NODES`]) and depth are bounded. After
-//! [`MAX_FAULTS`] faults it gives up.
+//! Inlining can make a short program huge, so work ([`MAX_STEPS`]), size ([`MAX_NODES`]) and depth are bounded. It stops
+//! when there are more faults than a bag of diagnostics keeps.
 
 mod arithmetic;
 mod attribute;
@@ -34,9 +34,6 @@ pub const MAX_STEPS: usize = 4_000_000;
 
 /// Largest graph.
 pub const MAX_NODES: usize = 1_000_000;
-
-/// Faults reported before the checker stops.
-pub const MAX_FAULTS: usize = 100;
 
 /// The `def`s that expand where they are used: those without a `vjp` of their own. (One with a `vjp` is an operator
 /// of the registry.)

@@ -7,7 +7,7 @@ use super::{Diagnostics, Label, Severity, SourceMap};
 /// Version of the schema documented in `docs/diagnostics.md`; raised when a field changes meaning.
 pub const JSON_VERSION: u32 = 1;
 
-/// `{"version": 1, "diagnostics": [..]}`.
+/// `{"version": 1, "diagnostics": [..], "omitted": 0}`.
 pub fn to_json(bag: &Diagnostics, sources: &SourceMap) -> Value {
     let label = |l: &Label| {
         let position = sources.position(l.span);
@@ -34,5 +34,5 @@ pub fn to_json(bag: &Diagnostics, sources: &SourceMap) -> Value {
             })
         })
         .collect();
-    json!({ "version": JSON_VERSION, "diagnostics": list })
+    json!({ "version": JSON_VERSION, "diagnostics": list, "omitted": bag.omitted() })
 }

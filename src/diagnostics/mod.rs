@@ -128,10 +128,17 @@ impl Diagnostic {
     }
 }
 
-/// The bag that a stage fills. Order is the order of discovery, which is deterministic.
+/// Diagnostics of one severity that a bag keeps. What a person reads is far less, and showing one takes time that grows
+/// with the text that it is about.
+pub const MAX_KEPT: usize = 100;
+
+/// The bag that a stage fills. Order is the order of discovery, which is deterministic. Of each severity the first
+/// [`MAX_KEPT`] are kept; the others are only counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
+    errors: usize,
+    warnings: usize,
 }
 
 impl Diagnostics {
@@ -140,23 +147,43 @@ impl Diagnostics {
     }
 
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        self.list.push(diagnostic);
+        let count = match diagnostic.severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
+        *count += 1;
+        if *count <= MAX_KEPT {
+            self.list.push(diagnostic);
+        }
     }
 
     pub fn extend(&mut self, other: Diagnostics) {
-        self.list.extend(other.list);
+        let (errors, warnings) = (self.errors + other.errors, self.warnings + other.warnings);
+        other.list.into_iter().for_each(|d| self.push(d));
+        (self.errors, self.warnings) = (errors, warnings);
     }
 
     pub fn has_errors(&self) -> bool {
-        self.list.iter().any(|d| d.severity == Severity::Error)
+        self.errors > 0
     }
 
+    /// How many errors there were, those that were not kept included.
     pub fn error_count(&self) -> usize {
-        self.list.iter().filter(|d| d.severity == Severity::Error).count()
+        self.errors
     }
 
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// Would further errors not be kept? Then there is no use in looking for them.
+    pub fn is_full(&self) -> bool {
+        self.errors >= MAX_KEPT
+    }
+
+    /// How many diagnostics were not kept.
+    pub fn omitted(&self) -> usize {
+        self.errors + self.warnings - self.list.len()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
@@ -166,7 +193,9 @@ impl Diagnostics {
 
 impl From<Diagnostic> for Diagnostics {
     fn from(diagnostic: Diagnostic) -> Self {
-        Self { list: vec![diagnostic] }
+        let mut bag = Self::new();
+        bag.push(diagnostic);
+        bag
     }
 }
 
@@ -231,6 +260,25 @@ mod tests {
         assert_eq!(closest("ab", ["ba", "abcd", "ab"]), Some("ba"));
         assert_eq!(closest("größe", ["grosse", "größer"]), Some("größer"));
         assert_eq!(closest("", ["x", "xy"]), Some("x"));
+    }
+
+    #[test]
+    fn a_bag_keeps_the_first_of_each_severity_and_counts_the_rest() {
+        let mut sources = SourceMap::new();
+        let file = sources.add("a.kina", "x");
+        let mut bag = Diagnostics::new();
+        for i in 0..MAX_KEPT + 5 {
+            bag.push(Diagnostic::warning("E0413", format!("warning {i}")).at(sources.span(file, 0, 1), "here"));
+        }
+        assert!(!bag.has_errors());
+        let mut more = Diagnostics::from(Diagnostic::error("E0201", "the error"));
+        more.extend(bag.clone());
+        bag.extend(more);
+        assert_eq!((bag.error_count(), bag.iter().count(), bag.omitted()), (1, MAX_KEPT + 1, MAX_KEPT + 10));
+        let text = render(&bag, &sources, Style::Plain);
+        assert!(text.contains("the error") && text.contains("warning 99") && !text.contains("warning 100"));
+        assert!(text.ends_with("110 or more beyond these are not shown\n"), "{text}");
+        assert_eq!(to_json(&bag, &sources)["omitted"], 110);
     }
 
     /// Every code that stands in the source as a string is in `docs/diagnostics.md`, and the other way round.

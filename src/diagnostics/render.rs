@@ -11,7 +11,7 @@ pub enum Style {
     Colour,
 }
 
-/// Renders the whole bag, one blank line between diagnostics.
+/// Renders the whole bag, one blank line between diagnostics, and says that some were not kept.
 pub fn render(bag: &Diagnostics, sources: &SourceMap, style: Style) -> String {
     let renderer = match style {
         Style::Plain => Renderer::plain(),
@@ -24,6 +24,9 @@ pub fn render(bag: &Diagnostics, sources: &SourceMap, style: Style) -> String {
         }
         out.push_str(&render_one(diagnostic, sources, &renderer));
         out.push('\n');
+    }
+    if bag.omitted() > 0 {
+        out.push_str(&format!("\n{} or more beyond these are not shown\n", bag.omitted()));
     }
     out
 }

@@ -5,14 +5,16 @@
 
 use std::sync::Arc;
 
+use super::Budget;
 use super::language::ENode;
 use super::masks::{Mask, Masks};
+use super::matching::Fuel;
 use super::space::{OriginId, Space};
-use super::tape::{Tape, TapeBuilder};
+use super::tape::{Tape, TapeBuilder, max_values};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
-use crate::ir::{Graph, Node, NodeId, NodeKind, OpId, Origin, Output, Registry, TypeError};
+use crate::ir::{Graph, Node, NodeId, NodeKind, OpId, Origin, Output, TypeError};
 use crate::rules::term::{Bindings, Builder, TermError};
-use crate::rules::{AttrPattern, Conclusion, RuleSet, Vjp, stub};
+use crate::rules::{AttrPattern, Conclusion, RuleSet, Vjp};
 
 /// A gradient of the program, with what a numeric check of it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +61,8 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
         params: graph.handlers.iter().map(|h| vec![None; h.params.len()]).collect(),
         gradients: vec![None; graph.handlers.len()],
         records: Vec::new(),
+        limit: max_values(graph.len()),
+        fuel: Fuel(Budget::default().steps_of(graph.len())),
         bag: Diagnostics::new(),
     };
     let mut map = Map(vec![None; graph.len()]);
@@ -69,6 +73,9 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
     for (id, node) in graph.iter() {
         if map.0[id.index()].is_none() {
             map.0[id.index()] = walk.forward(graph, node, &map);
+            if let Origin::Program(span) | Origin::Handler(span) = node.origin {
+                walk.is_small_enough(span);
+            }
         }
         if walk.bag.has_errors() {
             return Err(walk.bag);
@@ -109,17 +116,22 @@ impl Map {
     }
 }
 
-struct Walk<'a> {
-    rules: &'a RuleSet,
+/// The walk over one program.
+pub(super) struct Walk<'a> {
+    pub(super) rules: &'a RuleSet,
     masks: Masks,
     space: Space,
-    tape: Tape,
+    pub(super) tape: Tape,
     /// Tape nodes of each handler's parameters.
     params: Vec<Vec<Option<NodeId>>>,
     /// Gradients of each handler once it is differentiated.
     gradients: Vec<Option<Vec<NodeId>>>,
     records: Vec<Gradient>,
-    bag: Diagnostics,
+    /// Of values on the tape.
+    limit: u64,
+    /// For the attributes of rules.
+    fuel: Fuel,
+    pub(super) bag: Diagnostics,
 }
 
 impl Walk<'_> {
@@ -239,6 +251,9 @@ impl Walk<'_> {
             if !active[index] || incoming[index].is_empty() {
                 continue;
             }
+            if !self.is_small_enough(span) {
+                break;
+            }
             let id = NodeId(index as u32);
             let contributions = std::mem::take(&mut incoming[index]);
             let Some(cotangent) = self.accumulate(id, &contributions, span) else { continue };
@@ -283,6 +298,26 @@ impl Walk<'_> {
             let always = vjp.head.conditions.is_empty() && vjp.attrs.iter().all(|a| matches!(a, AttrPattern::Var(_)));
             always && matches!(vjp.conclusions.get(operand), Some(Conclusion::NoCotangent(_)))
         })
+    }
+
+    /// Is there still room on the tape? Otherwise that is reported.
+    fn is_small_enough(&mut self, span: Span) -> bool {
+        let what = if self.tape.values(self.rules) > self.limit {
+            format!("more than {} values", self.limit)
+        } else if self.fuel.0 == 0 {
+            "more steps than there is time for".to_owned()
+        } else {
+            return true;
+        };
+        if !self.bag.has_errors() {
+            self.bag.push(
+                Diagnostic::error("E0506", format!("differentiating this program makes {what}"))
+                    .at(span, "the limit is reached here")
+                    .note("every handler inside another one multiplies the program; so do rules that build large terms")
+                    .help("nest fewer handlers, or make the rules' conclusions smaller"),
+            );
+        }
+        false
     }
 
     /// Adds up the cotangents of a value with several uses.
@@ -451,15 +486,9 @@ impl Walk<'_> {
         let serves = vec![self.shown(id)];
         let origin = self.space.origin(Origin::Rule { rule: vjp.head.rule.clone(), serves });
         let mut builder = self.builder(origin);
-        for condition in &vjp.head.conditions {
-            if !bindings.condition(condition, &mut builder)? {
-                return Ok(None);
-            }
-        }
-        match vjp.conclusions.get(operand) {
-            None | Some(Conclusion::NoCotangent(_)) => Ok(Some(Conclude::Nothing)),
-            Some(Conclusion::Cotangent(term)) => bindings.build(term, &mut builder).map(|v| Some(Conclude::Value(v))),
-        }
+        let concluded = conclusion(vjp, operand, &mut bindings, &mut builder);
+        self.fuel.spend(bindings.steps());
+        concluded
     }
 
     /// Compares the types, then merges the VJP's e-node with its conclusion.
@@ -503,70 +532,6 @@ impl Walk<'_> {
         self.space.egraph.union(conclusion, node);
         None
     }
-
-    /// The source name of a value, or its operator.
-    fn shown(&self, id: NodeId) -> Arc<str> {
-        let node = self.tape.graph.node(id);
-        match (&node.name, &node.kind) {
-            (Some(name), _) => name.clone(),
-            (None, NodeKind::Op { op, .. }) => self.rules.registry.op(*op).name().into(),
-            (None, _) => "a parameter".into(),
-        }
-    }
-
-    /// The values from a parameter to the use that has no rule.
-    fn path(&self, operand: NodeId, user: NodeId, params: &[NodeId]) -> Vec<Arc<str>> {
-        // The nearest parameter by breadth-first search backwards.
-        let mut from: Vec<Option<NodeId>> = vec![None; user.index() + 1];
-        let mut queue = std::collections::VecDeque::from([operand]);
-        from[operand.index()] = Some(user);
-        while let Some(id) = queue.pop_front() {
-            if params.contains(&id) {
-                let mut path = vec![self.shown(id)];
-                let mut at = id;
-                while let Some(next) = from[at.index()].filter(|_| at != user) {
-                    path.push(self.shown(next));
-                    at = next;
-                }
-                return path;
-            }
-            for o in self.tape.graph.node(id).operands() {
-                if from[o.index()].is_none() {
-                    from[o.index()] = Some(id);
-                    queue.push_back(o);
-                }
-            }
-        }
-        Vec::new()
-    }
-
-    fn missing(&mut self, id: NodeId, op: OpId, operand: usize, path: &[Arc<str>]) {
-        let registry: &Registry = &self.rules.registry;
-        let operator = registry.op(op);
-        let operand_name = operator.signature().operand_names().nth(operand).unwrap_or("?").to_owned();
-        let name = operator.name().to_owned();
-        let mut diagnostic =
-            Diagnostic::error("E0501", format!("no VJP for `{name}` with respect to its operand `{operand_name}`"));
-        match &self.tape.graph.node(id).origin {
-            Origin::Program(span) | Origin::Handler(span) => {
-                diagnostic = diagnostic.at(*span, "differentiated here");
-            }
-            Origin::Rule { rule, .. } => {
-                diagnostic = diagnostic.note(format!("the call comes from {rule}"));
-            }
-            Origin::Accumulate { .. } => {}
-        }
-        if !path.is_empty() {
-            diagnostic = diagnostic.note(format!("it is active through {}", path.join(" -> ")));
-        }
-        if let Some(vjp) = self.rules.vjps(op).first() {
-            diagnostic = diagnostic.note(format!("{} does not cover these attributes and types", vjp.head.rule));
-        }
-        self.bag.push(diagnostic.help(format!(
-            "write the rule into a file and pass it with `--rules FILE`:\n{}",
-            stub(op, registry).trim_end()
-        )));
-    }
 }
 
 enum Applied {
@@ -576,6 +541,24 @@ enum Applied {
     /// Reported.
     Refused,
     Missing,
+}
+
+/// Builds the conclusion of `vjp` for one operand; `None` if the rule's conditions do not hold.
+fn conclusion(
+    vjp: &Vjp,
+    operand: usize,
+    bindings: &mut Bindings<'_, NodeId>,
+    builder: &mut TapeBuilder<'_>,
+) -> Result<Option<Conclude>, TermError> {
+    for condition in &vjp.head.conditions {
+        if !bindings.condition(condition, builder)? {
+            return Ok(None);
+        }
+    }
+    match vjp.conclusions.get(operand) {
+        None | Some(Conclusion::NoCotangent(_)) => Ok(Some(Conclude::Nothing)),
+        Some(Conclusion::Cotangent(term)) => bindings.build(term, builder).map(|v| Some(Conclude::Value(v))),
+    }
 }
 
 enum Conclude {

@@ -13,6 +13,8 @@ mod expand;
 pub mod extract;
 pub mod language;
 mod masks;
+mod matching;
+mod missing;
 mod optimise;
 mod patterns;
 mod ranges;
@@ -60,6 +62,7 @@ impl Optimised {
             let end = match report.stop {
                 Stop::Saturated => "saturated",
                 Stop::Nodes => "out of its budget of e-nodes; the result is right, but may not be the cheapest",
+                Stop::Steps => "out of its budget of steps; the result is right, but may not be the cheapest",
                 Stop::Iterations => "out of its budget of iterations; the result is right, but may not be the cheapest",
                 Stop::Applications => {
                     "out of its budget of applications; the result is right, but may not be the cheapest"

@@ -8,16 +8,17 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use egg::{Id, Searcher, Var};
+use egg::Id;
 
 use super::language::{Discriminant, ENode, split_call};
-use super::patterns::{commutes, to_egg, variants};
+use super::matching::{Fuel, Match, matches};
+use super::patterns::{commutes, variants};
 use super::space::{Space, SpaceBuilder};
 use super::{Differentiated, ranges};
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::ir::{Level, OpId, Origin};
 use crate::rules::term::{Bindings, TermError, expand};
-use crate::rules::{Rewrite, RewriteClass, RuleSet};
+use crate::rules::{Pattern, Rewrite, RewriteClass, RuleSet};
 
 /// Limits of a saturation. All are counts, so that results do not depend on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,11 +30,30 @@ pub struct Budget {
     pub iterations: usize,
     /// Applications that changed something.
     pub applications: usize,
+    /// Steps of matching, of computing attributes and of building right sides, in all, beyond a multiple of the
+    /// program's size.
+    pub steps: usize,
+    /// Steps per e-node of the program.
+    pub steps_per_node: usize,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Budget { nodes: 20_000, nodes_per_node: 12, iterations: 24, applications: 4_000_000 }
+        Budget {
+            nodes: 20_000,
+            nodes_per_node: 12,
+            iterations: 24,
+            applications: 4_000_000,
+            steps: 4_000_000,
+            steps_per_node: 1_000,
+        }
+    }
+}
+
+impl Budget {
+    /// Steps for a program of so many nodes.
+    pub fn steps_of(&self, nodes: usize) -> usize {
+        self.steps + self.steps_per_node * nodes
     }
 }
 
@@ -45,6 +65,7 @@ pub enum Stop {
     Nodes,
     Iterations,
     Applications,
+    Steps,
 }
 
 /// What a saturation did.
@@ -61,14 +82,14 @@ pub struct Report {
 /// A rewrite ready to run.
 struct Prepared<'r> {
     rule: &'r Rewrite,
-    /// Compiled when an operator at the root of the left side is first met: most programs meet few of them.
-    patterns: OnceCell<Vec<egg::Pattern<ENode>>>,
+    /// Widened when an operator at the root of the left side is first met: most programs meet few of them.
+    patterns: OnceCell<Vec<Pattern>>,
     root: OpId,
 }
 
 impl Prepared<'_> {
-    fn patterns(&self, commutative: &BTreeSet<OpId>) -> &[egg::Pattern<ENode>] {
-        self.patterns.get_or_init(|| variants(&self.rule.left, commutative).iter().map(to_egg).collect())
+    fn patterns(&self, commutative: &BTreeSet<OpId>) -> &[Pattern] {
+        self.patterns.get_or_init(|| variants(&self.rule.left, commutative))
     }
 }
 
@@ -108,10 +129,12 @@ pub fn saturate(
             names.entry(space.egraph.find(*class)).or_insert_with(|| name.clone());
         }
     }
-    let mut run =
-        Run { space, names, rules, commutative, applications: BTreeMap::new(), applied: 0, node_limit: 0, budget };
+    let (applications, applied) = (BTreeMap::new(), 0);
+    let mut run = Run { space, names, rules, commutative, applications, applied, node_limit: 0, fuel: Fuel(0), budget };
     run.space.egraph.rebuild();
-    run.node_limit = budget.nodes + budget.nodes_per_node * run.space.egraph.total_size();
+    let size = run.space.egraph.total_size();
+    run.node_limit = budget.nodes + budget.nodes_per_node * size;
+    run.fuel = Fuel(budget.steps_of(size));
     let mut stop = Stop::Iterations;
     let mut iterations = 0;
     // At first everything counts as changed.
@@ -158,6 +181,7 @@ struct Run<'a> {
     applications: BTreeMap<Arc<str>, usize>,
     applied: usize,
     node_limit: usize,
+    fuel: Fuel,
     budget: Budget,
 }
 
@@ -198,7 +222,7 @@ impl Run<'_> {
         by_root: &BTreeMap<OpId, Vec<usize>>,
         dirty: &BTreeSet<Id>,
     ) -> Result<Option<Stop>, Diagnostics> {
-        let mut matches: Vec<(usize, Id, egg::Subst)> = Vec::new();
+        let mut found: Vec<(usize, Id, Match)> = Vec::new();
         for (root, rules) in by_root {
             let Some(classes) = self.space.egraph.classes_for_op(&Discriminant::Op(*root)) else { continue };
             let mut classes: Vec<Id> = classes.filter(|c| dirty.contains(c)).collect();
@@ -206,17 +230,20 @@ impl Run<'_> {
             for class in classes {
                 for rule in rules {
                     for pattern in prepared[*rule].patterns(&self.commutative) {
-                        if let Some(found) = pattern.search_eclass_with_limit(&self.space.egraph, class, usize::MAX) {
-                            matches.extend(found.substs.into_iter().map(|s| (*rule, class, s)));
-                        }
+                        let vars = prepared[*rule].rule.head.vars.len();
+                        let here = matches(&self.space.egraph, pattern, vars, class, &mut self.fuel);
+                        found.extend(here.into_iter().map(|m| (*rule, class, m)));
                     }
                 }
             }
         }
-        matches.sort_by_key(|(rule, class, _)| (*rule, *class));
-        for (rule, class, subst) in matches {
+        found.sort_by_key(|(rule, class, _)| (*rule, *class));
+        for (rule, class, matched) in found {
+            if self.fuel.0 == 0 {
+                return Ok(Some(Stop::Steps));
+            }
             let rule = prepared[rule].rule;
-            if self.apply(rule, class, &subst)? {
+            if self.apply(rule, class, &matched)? {
                 self.applied += 1;
                 *self.applications.entry(rule.head.rule.name.clone()).or_default() += 1;
             }
@@ -232,10 +259,10 @@ impl Run<'_> {
     }
 
     /// Instantiates the right side of one match. True if it was news.
-    fn apply(&mut self, rule: &Rewrite, class: Id, subst: &egg::Subst) -> Result<bool, Diagnostics> {
+    fn apply(&mut self, rule: &Rewrite, class: Id, matched: &Match) -> Result<bool, Diagnostics> {
         let mut bindings = Bindings::new(rule.head.vars.len(), &rule.head.locals);
-        for i in 0..rule.head.vars.len() {
-            let Some(id) = subst.get(Var::from_u32(i as u32)) else { continue };
+        for (i, id) in matched.iter().enumerate() {
+            let Some(id) = id else { continue };
             match self.space.egraph[*id].data.attr() {
                 Some(value) => bindings.attrs[i] = Some(value.clone()),
                 None => bindings.tensors[i] = Some(*id),
@@ -246,24 +273,14 @@ impl Run<'_> {
         let serves = self.serves(class);
         let origin = self.space.origin(Origin::Rule { rule: rule.head.rule.clone(), serves });
         let mut builder = SpaceBuilder { space: self.space, origin };
-        for condition in &rule.head.conditions {
-            match bindings.condition(condition, &mut builder) {
-                Ok(true) => {}
-                Ok(false) => return Ok(false),
-                Err(error) => return Err(ill_typed(rule, &error)),
-            }
+        let fires = fires(rule, &mut bindings, &mut builder);
+        self.fuel.spend(bindings.steps());
+        if !fires? {
+            return Ok(false);
         }
-        for fact in &rule.head.domain {
-            let bound = bindings.attr(&fact.bound, &mut builder).map_err(|e| ill_typed(rule, &e))?;
-            let proved = match (bindings.tensors[fact.tensor.0 as usize], bound.as_float()) {
-                (Some(tensor), Some(bound)) => ranges::holds(builder.space, tensor, fact.compare, bound),
-                _ => false,
-            };
-            if !proved {
-                return Ok(false);
-            }
-        }
+        let steps = bindings.steps();
         let value = bindings.build(&rule.right, &mut builder).map_err(|e| ill_typed(rule, &e))?;
+        self.fuel.spend(bindings.steps() - steps + rule.head.extent.calls as usize);
         let found = self.space.ty(value).cloned();
         if found.as_ref() != Some(&wanted) {
             let found = found.map_or_else(|| "no tensor".to_owned(), |t| t.to_string());
@@ -359,6 +376,26 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// Do the conditions of a rule hold for a match?
+fn fires(rule: &Rewrite, bindings: &mut Bindings<'_, Id>, builder: &mut SpaceBuilder<'_>) -> Result<bool, Diagnostics> {
+    for condition in &rule.head.conditions {
+        if !bindings.condition(condition, builder).map_err(|e| ill_typed(rule, &e))? {
+            return Ok(false);
+        }
+    }
+    for fact in &rule.head.domain {
+        let bound = bindings.attr(&fact.bound, builder).map_err(|e| ill_typed(rule, &e))?;
+        let proved = match (bindings.tensors[fact.tensor.0 as usize], bound.as_float()) {
+            (Some(tensor), Some(bound)) => ranges::holds(builder.space, tensor, fact.compare, bound),
+            _ => false,
+        };
+        if !proved {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn ill_typed(rule: &Rewrite, error: &TermError) -> Diagnostics {

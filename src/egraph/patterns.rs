@@ -1,13 +1,10 @@
-//! Compiled left sides as egg patterns, widened by the commutative operators.
+//! Left sides, widened by the commutative operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use egg::{ENodeOrVar, PatternAst, RecExpr, Var};
-
-use super::language::ENode;
 use crate::ir::OpId;
 use crate::rules::term::{TermKind, VarId};
-use crate::rules::{AttrPattern, Pattern, Rewrite};
+use crate::rules::{Pattern, Rewrite};
 
 /// The operator that a rewrite declares commutative: `op(a, b) => op(b, a)` and nothing else.
 pub fn commutes(rule: &Rewrite) -> Option<OpId> {
@@ -71,27 +68,4 @@ fn widen(pattern: &Pattern, commutative: &BTreeSet<OpId>, uses: &BTreeMap<VarId,
         }
     }
     out
-}
-
-/// The egg pattern of a left side; metavariable `n` is pattern variable `?#n`.
-pub fn to_egg(pattern: &Pattern) -> egg::Pattern<ENode> {
-    let mut ast: PatternAst<ENode> = RecExpr::default();
-    add(pattern, &mut ast);
-    egg::Pattern::new(ast)
-}
-
-fn add(pattern: &Pattern, ast: &mut PatternAst<ENode>) -> egg::Id {
-    match pattern {
-        Pattern::Var(v) => ast.add(ENodeOrVar::Var(Var::from_u32(v.0))),
-        Pattern::Op { op, operands, attrs } => {
-            let mut children: smallvec::SmallVec<[egg::Id; 4]> = operands.iter().map(|o| add(o, ast)).collect();
-            for attr in attrs {
-                children.push(match attr {
-                    AttrPattern::Var(v) => ast.add(ENodeOrVar::Var(Var::from_u32(v.0))),
-                    AttrPattern::Const(value) => ast.add(ENodeOrVar::ENode(ENode::Attr(value.clone()))),
-                });
-            }
-            ast.add(ENodeOrVar::ENode(ENode::Op(*op, children)))
-        }
-    }
 }

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::language::ENode;
 use super::space::{OriginId, Space};
 use crate::ir::{AttrValue, Graph, Node, NodeId, NodeKind, OpId, Origin, Registry, TensorType, TypeError};
+use crate::rules::RuleSet;
 use crate::rules::term::Builder;
 
 /// The forward graph, then everything that differentiation added, in order.
@@ -22,11 +23,33 @@ pub struct Tape {
     pub classes: Vec<Id>,
     /// Calls by a hash of operator, operands and attributes; the calls themselves stand in the graph.
     made: FxHashMap<u64, SmallVec<[NodeId; 1]>>,
+    /// What the first nodes come to, and how many those are: see [`Tape::values`].
+    weighed: (u64, usize),
+}
+
+/// Most values on the tape of a program of so many nodes. A gradient takes about ten per node; each handler inside another
+/// one takes that many again, so that a short program could ask for any number.
+pub fn max_values(program: usize) -> u64 {
+    (50_000 + 20 * program as u64).min(2_000_000)
 }
 
 impl Tape {
     pub fn new() -> Self {
-        Self { graph: Graph::new(), classes: Vec::new(), made: FxHashMap::default() }
+        Self { graph: Graph::new(), classes: Vec::new(), made: FxHashMap::default(), weighed: (0, 0) }
+    }
+
+    /// How many values there are; composite operators count as what they will be expanded to.
+    pub fn values(&mut self, rules: &RuleSet) -> u64 {
+        let (mut sum, first) = self.weighed;
+        for (_, node) in self.graph.iter().skip(first) {
+            let def = match &node.kind {
+                NodeKind::Op { op, .. } => rules.def(rules.registry.op(*op).name()),
+                _ => None,
+            };
+            sum += def.map_or(1, |def| def.head.extent.calls.max(1));
+        }
+        self.weighed = (sum, self.graph.len());
+        sum
     }
 
     pub fn class(&self, id: NodeId) -> Id {

@@ -1,5 +1,7 @@
 //! The operators and functions of the attribute language, and what they compute.
 
+use std::collections::BTreeSet;
+
 use crate::ir::{AttrValue, Shape};
 use crate::syntax::ast::BinaryOp;
 
@@ -170,7 +172,8 @@ pub fn call(function: AttrFunction, args: &[AttrValue]) -> Result<AttrValue, Str
         F::Without => {
             let (shape, axes) = (ints(0)?, ints(1)?);
             inside(&axes, shape.len())?;
-            let kept = (0..shape.len()).filter(|i| !axes.contains(&(*i as i64))).map(|i| shape[i]);
+            let dropped: BTreeSet<i64> = axes.into_iter().collect();
+            let kept = (0..shape.len()).filter(|i| !dropped.contains(&(*i as i64))).map(|i| shape[i]);
             Ok(list(kept.collect()))
         }
         F::Expanded => {
@@ -181,7 +184,8 @@ pub fn call(function: AttrFunction, args: &[AttrValue]) -> Result<AttrValue, Str
         }
         F::Others => {
             let (axes, rank) = (ints(0)?, small(int(1)?)?);
-            Ok(list((0..rank).filter(|i| !axes.contains(i)).collect()))
+            let taken: BTreeSet<i64> = axes.into_iter().collect();
+            Ok(list((0..rank).filter(|i| !taken.contains(i)).collect()))
         }
         F::Invert => {
             let perm = ints(0)?;

@@ -1,5 +1,6 @@
 //! Items of rule files to compiled rules.
 
+use super::extent::{Extent, MAX_LEFT, measure};
 use super::rule::{
     AttrPattern, Conclusion, DomainCompare, DomainFact, Pattern, Rewrite, RewriteClass, RuleHead, VarKind, Vjp,
 };
@@ -152,17 +153,15 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
         Some(alternative) => format!("vjp {} as {alternative}", item.op.name),
         None => format!("vjp {}", item.op.name),
     };
-    Some(Vjp {
-        op,
-        alternative,
-        operands,
-        attrs,
-        primal,
-        cotangent,
-        conclusions: conclusions.into_iter().flatten().map(|(c, _)| c).collect(),
-        kinks: parts.kinks,
-        head: parts.head(scope, rule_ref(&name, item.op.span, sources), &item.doc, item.span),
-    })
+    let conclusions: Vec<Conclusion> = conclusions.into_iter().flatten().map(|(c, _)| c).collect();
+    let kinks = parts.kinks;
+    let mut head = parts.head(scope, rule_ref(&name, item.op.span, sources), &item.doc, item.span);
+    let terms = conclusions.iter().filter_map(|c| match c {
+        Conclusion::Cotangent(term) => Some(term),
+        Conclusion::NoCotangent(_) => None,
+    });
+    head.extent = measure(&head, terms, library, bag)?;
+    Some(Vjp { op, alternative, operands, attrs, primal, cotangent, conclusions, kinks, head })
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -264,6 +263,14 @@ fn directed(
         );
         return None;
     }
+    if left_pattern.calls() > MAX_LEFT {
+        bag.push(
+            Diagnostic::error("E0417", format!("the left side of `{name}` has more than {MAX_LEFT} operator calls"))
+                .at(left.span, "too large")
+                .help("match a part of it, and the rest by other rules"),
+        );
+        return None;
+    }
     let mut parts = Parts::default();
     // An attribute that the pattern computes is a condition on what it matched.
     for (var, expr) in computed {
@@ -280,8 +287,10 @@ fn directed(
     if bag.error_count() > errors {
         return None;
     }
-    let head = parts.head(scope, rule_ref(name, item.name.span, sources), &item.doc, item.span);
-    Some(Rewrite { head, class, left: left_pattern, right: right? })
+    let right = right?;
+    let mut head = parts.head(scope, rule_ref(name, item.name.span, sources), &item.doc, item.span);
+    head.extent = measure(&head, [&right], library, bag)?;
+    Some(Rewrite { head, class, left: left_pattern, right })
 }
 
 /// Compiles a left side. Attributes that are neither names nor constants become fresh variables in `computed`.
@@ -526,6 +535,7 @@ impl Parts {
             locals: scope.locals,
             conditions: self.conditions,
             domain: self.domain,
+            extent: Extent::default(),
         }
     }
 }

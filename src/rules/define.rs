@@ -1,6 +1,7 @@
 //! `def` items to composites.
 
 use super::compile::{Parts, bound_twice, constant, rule_ref, walk};
+use super::extent::measure;
 use super::rule::{Def, VarKind};
 use super::scope::{Library, Scope, kind_of_value};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
@@ -75,13 +76,10 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
     if bag.error_count() > errors {
         return None;
     }
-    Some(Def {
-        name: item.name.name.clone(),
-        signature,
-        params,
-        result: result?,
-        head: parts.head(scope, rule_ref(&item.name.name, item.name.span, sources), &item.doc, item.span),
-    })
+    let result = result?;
+    let mut head = parts.head(scope, rule_ref(&item.name.name, item.name.span, sources), &item.doc, item.span);
+    head.extent = measure(&head, [&result], library, bag)?;
+    Some(Def { name: item.name.name.clone(), signature, params, result, head })
 }
 
 /// The attribute kind under which a parameter of a `def` is used, if it stands in an attribute position.

@@ -1,6 +1,6 @@
 //! From profiles and paths to a [`RuleSet`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -176,8 +176,12 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
 
     // First pass over the definitions: their signatures, to make operators of those that have a VJP.
     let mut drafts: Defs = BTreeMap::new();
+    // Their faults are found again below.
+    let mut scratch = Diagnostics::new();
     for item in &order {
-        let mut scratch = Diagnostics::new();
+        if scratch.is_full() {
+            break;
+        }
         let library = Library { registry: &builtin, defs: &drafts };
         if let Some(def) = compile_def(item, &library, sources, &mut scratch) {
             drafts.insert(item.name.name.clone(), Arc::new(def));
@@ -202,6 +206,9 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
     // Second pass: bodies, in which those operators are calls.
     let mut compiled: Defs = BTreeMap::new();
     for item in &order {
+        if bag.is_full() {
+            return None;
+        }
         let library = Library { registry: &registry, defs: &compiled };
         if let Some(def) = compile_def(item, &library, sources, bag) {
             let def = Arc::new(def);
@@ -217,6 +224,9 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
     let mut rules =
         RuleSet { registry: registry.clone(), vjps: BTreeMap::new(), rewrites: Vec::new(), defs: BTreeMap::new() };
     for item in unique_vjps(items, bag) {
+        if bag.is_full() {
+            return None;
+        }
         if let Some(vjp) = compile_vjp(item, &library, sources, bag) {
             if !is_embedded(item.span) {
                 typecheck::vjp(&vjp, &registry, bag);
@@ -228,6 +238,9 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
         list.sort_by(|a: &Arc<Vjp>, b| a.alternative.cmp(&b.alternative));
     }
     for item in unique_rewrites(items, bag) {
+        if bag.is_full() {
+            return None;
+        }
         for rewrite in compile_rewrite(item, &library, sources, bag) {
             if !is_embedded(item.span) {
                 typecheck::rewrite(&rewrite, &registry, bag);
@@ -360,30 +373,41 @@ fn definition_order<'i>(defs: &BTreeMap<&'i str, &'i DefItem>, bag: &mut Diagnos
         called.retain(|c| defs.contains_key(c));
         uses.insert(name, called);
     }
-    let mut order: Vec<&DefItem> = Vec::new();
-    let mut placed: BTreeSet<&str> = BTreeSet::new();
-    while order.len() < defs.len() {
-        let ready: Vec<&'i str> = defs
-            .keys()
-            .copied()
-            .filter(|n| !placed.contains(n) && uses[n].iter().all(|u| placed.contains(u)))
-            .collect();
-        if ready.is_empty() {
-            for (name, def) in defs.iter().filter(|(n, _)| !placed.contains(**n)) {
-                bag.push(
-                    Diagnostic::error("E0416", format!("`def {name}` is defined through itself"))
-                        .at(def.name.span, "part of a circle of definitions")
-                        .help("a composite must come down to operators"),
-                );
-            }
-            return None;
+    let mut users: BTreeMap<&str, Vec<&'i str>> = BTreeMap::new();
+    let mut missing: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut ready: VecDeque<&'i str> = VecDeque::new();
+    for name in defs.keys() {
+        missing.insert(name, uses[name].len());
+        if uses[name].is_empty() {
+            ready.push_back(name);
         }
-        for name in ready {
-            placed.insert(name);
-            order.push(defs[name]);
+        for used in &uses[name] {
+            users.entry(used).or_default().push(name);
         }
     }
-    Some(order)
+    let mut order: Vec<&DefItem> = Vec::new();
+    while let Some(name) = ready.pop_front() {
+        missing.remove(name);
+        order.push(defs[name]);
+        for user in users.get(name).into_iter().flatten() {
+            let left = missing.entry(user).or_default();
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                ready.push_back(user);
+            }
+        }
+    }
+    if missing.is_empty() {
+        return Some(order);
+    }
+    for name in missing.keys() {
+        bag.push(
+            Diagnostic::error("E0416", format!("`def {name}` is defined through itself"))
+                .at(defs[name].name.span, "part of a circle of definitions")
+                .help("a composite must come down to operators"),
+        );
+    }
+    None
 }
 
 /// The names that an expression calls.

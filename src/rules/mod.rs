@@ -12,6 +12,7 @@ pub mod builders;
 pub mod compile;
 mod composite;
 mod define;
+pub mod extent;
 pub mod listing;
 pub mod load;
 pub mod rule;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::extent::Extent;
 use super::term::{AttrTerm, Local, Term, VarId};
 use crate::diagnostics::Span;
 use crate::ir::{AttrKind, AttrValue, OpId, RuleRef, Signature};
@@ -34,6 +35,8 @@ pub struct RuleHead {
     pub conditions: Vec<AttrTerm>,
     /// `domain` lines: facts about values that must be proved.
     pub domain: Vec<DomainFact>,
+    /// Its size when it is instantiated.
+    pub extent: Extent,
 }
 
 /// `x >= 0` and its like: every element of a tensor compares so with a number. NaN elements are outside the claim.
@@ -119,6 +122,14 @@ impl Pattern {
         match self {
             Pattern::Var(_) => 0,
             Pattern::Op { operands, .. } => 1 + operands.iter().map(Pattern::depth).max().unwrap_or(0),
+        }
+    }
+
+    /// Operators in all.
+    pub fn calls(&self) -> usize {
+        match self {
+            Pattern::Var(_) => 0,
+            Pattern::Op { operands, .. } => 1 + operands.iter().map(Pattern::calls).sum::<usize>(),
         }
     }
 

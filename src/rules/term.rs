@@ -170,6 +170,9 @@ pub enum TermErrorCause {
     Attr(String),
 }
 
+/// Most steps that the attributes of one instantiation may take. A rule of a tensor of rank 64 takes some hundreds.
+pub const MAX_STEPS: usize = 100_000;
+
 /// The values of a rule's metavariables, and of its locals once they were needed.
 #[derive(Clone, Debug)]
 pub struct Bindings<'r, V> {
@@ -178,6 +181,8 @@ pub struct Bindings<'r, V> {
     locals: &'r [Local],
     built: Vec<Option<Built<V>>>,
     elements: Vec<AttrValue>,
+    /// Work done on attributes so far.
+    steps: usize,
     /// Type of a literal that stands alone: that of the rule's left side.
     pub expected: Option<TensorType>,
 }
@@ -203,6 +208,7 @@ impl<'r, V: Copy> Bindings<'r, V> {
             locals,
             built: (0..locals.len()).map(|_| None).collect(),
             elements: Vec::new(),
+            steps: 0,
             expected: None,
         }
     }
@@ -351,8 +357,23 @@ impl<'r, V: Copy> Bindings<'r, V> {
     /// Computes an attribute.
     ///
     /// # Errors
-    /// An operation that has no value: an index outside its list, an overflow, a division by zero, mixed kinds.
+    /// An operation that has no value: an index outside its list, an overflow, a division by zero, mixed kinds; more than
+    /// [`MAX_STEPS`] steps.
     pub fn attr<B: Builder<Value = V>>(&mut self, term: &AttrTerm, builder: &mut B) -> Result<AttrValue, TermError> {
+        let value = self.attr_value(term, builder)?;
+        self.steps += 1 + value.as_ints().map_or(0, <[i64]>::len);
+        if self.steps > MAX_STEPS {
+            return Err(attr_error(term.span, format!("the attributes of this rule take more than {MAX_STEPS} steps")));
+        }
+        Ok(value)
+    }
+
+    /// How much work its attributes were: one step for each part of an expression and each element of a list.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    fn attr_value<B: Builder<Value = V>>(&mut self, term: &AttrTerm, builder: &mut B) -> Result<AttrValue, TermError> {
         let fail = |message: String| attr_error(term.span, message);
         match &term.kind {
             AttrTermKind::Const(v) => Ok(v.clone()),

@@ -283,29 +283,40 @@ impl<'r> Search<'r> {
     fn conclude(&mut self, left: &TensorType) {
         let mut builder = TypeBuilder::new(self.registry);
         let mut bindings = Bindings::new(self.rule.head.vars.len(), &self.rule.head.locals);
+        let fires = self.fires(left, &mut bindings, &mut builder);
+        self.steps += bindings.steps();
+        let Some(instance) = fires else { return };
+        self.found += 1;
+        self.failure = match bindings.build(&self.rule.right, &mut builder) {
+            Ok(value) => {
+                let found = super::term::Builder::ty(&builder, value);
+                (found != *left).then(|| wrong_type(&self.rule.head, self.rule.right.span, left, &found, &instance))
+            }
+            Err(error) => Some(ill_typed(&self.rule.head, &error, &instance)),
+        };
+    }
+
+    /// Binds what the search chose; the instance in words if the rule fires on it.
+    fn fires(
+        &mut self,
+        left: &TensorType,
+        bindings: &mut Bindings<'r, usize>,
+        builder: &mut TypeBuilder<'r>,
+    ) -> Option<String> {
         for (i, ty) in self.tensors.iter().enumerate() {
             bindings.tensors[i] = ty.as_ref().map(|ty| builder.given(ty.clone()));
         }
         bindings.attrs.clone_from(&self.attrs);
         bindings.expected = Some(left.clone());
         let head = &self.rule.head;
-        match conditions(head, &mut bindings, &mut builder) {
-            Ok(true) => {}
-            Ok(false) => return,
+        match conditions(head, bindings, builder) {
+            Ok(true) => Some(describe(head, bindings, builder)),
+            Ok(false) => None,
             Err(error) => {
-                self.failure = Some(ill_typed(head, &error, &describe(head, &bindings, &builder)));
-                return;
+                self.failure = Some(ill_typed(head, &error, &describe(head, bindings, builder)));
+                None
             }
         }
-        self.found += 1;
-        let instance = describe(head, &bindings, &builder);
-        self.failure = match bindings.build(&self.rule.right, &mut builder) {
-            Ok(value) => {
-                let found = super::term::Builder::ty(&builder, value);
-                (found != *left).then(|| wrong_type(head, self.rule.right.span, left, &found, &instance))
-            }
-            Err(error) => Some(ill_typed(head, &error, &instance)),
-        };
     }
 }
 

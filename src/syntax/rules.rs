@@ -83,12 +83,13 @@ fn item_starts(tokens: &[Token], text: &str) -> Vec<usize> {
 
 /// The `///` lines directly above byte `start`.
 fn doc_above(text: &str, start: usize) -> String {
-    let line_start = text[..start].rfind(['\n', '\r']).map_or(0, |i| i + 1);
-    let above = text[..line_start].replace("\r\n", "\n").replace('\r', "\n");
-    let above = above.strip_suffix('\n').unwrap_or(&above);
+    let mut line_start = text[..start].rfind(['\n', '\r']).map_or(0, |i| i + 1);
     let mut lines: Vec<&str> = Vec::new();
-    for line in above.rsplit('\n') {
-        let line = line.trim_start_matches('\u{FEFF}').trim();
+    while line_start > 0 {
+        let above = &text[..line_start];
+        let above = above.strip_suffix("\r\n").or(above.strip_suffix(['\n', '\r'])).unwrap_or(above);
+        line_start = above.rfind(['\n', '\r']).map_or(0, |i| i + 1);
+        let line = above[line_start..].trim_start_matches('\u{FEFF}').trim();
         match line.strip_prefix("///") {
             Some(doc) if !doc.starts_with('/') => lines.push(doc.strip_prefix(' ').unwrap_or(doc)),
             _ => break,
