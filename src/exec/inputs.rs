@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::arrays::{Archive, ArrayError, Mismatch, Wanted, read_input};
+use super::arrays::{Archive, ArrayError, Mismatch, Wanted, read_input, shown};
 use super::generate::{GenerateError, bounds, generate};
 use super::tensor::Tensor;
 use crate::diagnostics::Diagnostic;
@@ -31,7 +31,7 @@ pub struct Input {
 /// Why the inputs do not fit the program.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    #[error("the program has no input `{name}`")]
+    #[error("the program has no input `{}`", shown(.name))]
     Unknown { name: String, inputs: Vec<String> },
     #[error("input `{0}` is given twice")]
     Twice(String),

@@ -122,6 +122,14 @@ fn arrays_must_be_what_the_program_declares() {
     ]);
 }
 
+#[test]
+fn an_index_into_nothing_cannot_be_generated() {
+    let program: &[u8] = b"let x = tensor<F32, [2, 0], @host> in\nlet i = tensor<I64, [2], @host> in\n\
+        x.take_along_axis(i, axis=1)";
+    let words = &["E0710", "input `i` cannot be generated", "a dimension of size 0", "give `i` by `--input`"];
+    check(&[("index into nothing", &[("p.kina", program)], "run p.kina --interpret", 1, words)]);
+}
+
 /// The results are the same arrays in either format, and inputs are the same from any.
 #[test]
 fn formats_hold_the_same_arrays() {

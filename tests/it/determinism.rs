@@ -165,6 +165,17 @@ fn left(place: &Path, arguments: &str) -> Left {
     Left { code: outcome.code, stdout: outcome.stdout, stderr: outcome.stderr, files }
 }
 
+/// A folder of rule files is its files.
+#[test]
+fn a_folder_is_its_rule_files() {
+    let place = directory(&[RULES, &[("p.kina", PROGRAM)]].concat());
+    let files: String = RULES.iter().map(|(name, _)| format!(" --rules {name}")).collect();
+    for command in ["grad p.kina", "grad p.kina --format dot", "rules list --json"] {
+        let folder = kina(place.path(), &format!("{command} --rules .")).ok();
+        assert_eq!(folder.replace("./", ""), kina(place.path(), &format!("{command}{files}")).ok(), "{command}");
+    }
+}
+
 #[test]
 fn the_order_of_rule_files_changes_no_byte() {
     let rules = rule_files();

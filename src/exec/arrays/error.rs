@@ -131,7 +131,7 @@ impl ArrayError {
 }
 
 /// A name out of a file: made printable, and no longer than a person reads.
-pub(super) fn shown(name: &str) -> String {
+pub(in crate::exec) fn shown(name: &str) -> String {
     const LENGTH: usize = 120;
     let start: String = name.chars().take(LENGTH).flat_map(char::escape_debug).collect();
     if name.chars().nth(LENGTH).is_some() { start + ".." } else { start }

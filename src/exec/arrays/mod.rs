@@ -20,6 +20,7 @@ use super::files::write_atomically;
 use super::tensor::Tensor;
 use crate::ir::{DType, Shape, TensorType};
 
+pub(super) use error::shown;
 pub use error::{ArrayError, ArrayErrorCause, Mismatch};
 pub use npz::{Npz, read_npz, write_npz};
 pub use safetensors::{Safetensors, read_safetensors, write_safetensors};

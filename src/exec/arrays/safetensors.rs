@@ -14,8 +14,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::json;
 
 use super::elements::{self, Order, read_until_full};
-use super::error::shown;
-use super::{ArrayError, ArrayErrorCause, Tensor, Wanted, write_atomically};
+use super::{ArrayError, ArrayErrorCause, Tensor, Wanted, shown, write_atomically};
 use crate::ir::types::MAX_RANK;
 use crate::ir::{DType, Shape, memory};
 
