@@ -11,6 +11,7 @@ use egg::Id;
 
 use super::cost::{Cost, cost};
 use super::language::{ENode, split_call};
+use super::matching::Fuel;
 use super::space::Space;
 use crate::ir::TensorType;
 
@@ -40,6 +41,8 @@ pub struct Choice {
     pub chosen: Vec<usize>,
     /// Cost of everything reachable from the roots.
     pub cost: Cost,
+    /// Did the search end by itself, and not because it ran out of steps?
+    pub complete: bool,
 }
 
 impl Problem {
@@ -134,7 +137,7 @@ impl Problem {
         }
         let mut search = Search::new(self, &tree);
         search.run();
-        Some(Choice { cost: search.cost, chosen: search.chosen })
+        Some(Choice { cost: search.cost, chosen: search.chosen, complete: search.fuel.0 > 0 })
     }
 
     /// The cost of a choice, counted afresh.
@@ -195,8 +198,16 @@ struct Search<'p> {
     journal: Vec<Change>,
     /// For each class, the classes with a candidate that needs it.
     users: Vec<Vec<ClassIndex>>,
+    /// For each class, the last walk that came by, and the number of walks.
+    seen: Vec<u32>,
+    walks: u32,
+    fuel: Fuel,
 }
 
+/// Classes that the search may look at, in all and for each class. A walk below a candidate can meet the whole graph, and
+/// there is one for every candidate.
+const STEPS: usize = 20_000_000;
+const STEPS_PER_CLASS: usize = 1_000;
 /// Rounds over all classes; each round only goes on if the last one gained, so this is rarely met.
 const MAX_ROUNDS: usize = 12;
 /// Moves after a forced one that try to make it pay.
@@ -220,6 +231,9 @@ impl<'p> Search<'p> {
             cost: 0,
             journal: Vec::new(),
             users,
+            seen: vec![0; n],
+            walks: 0,
+            fuel: Fuel(STEPS + STEPS_PER_CLASS * n),
         };
         for root in &problem.roots {
             search.acquire(*root);
@@ -240,7 +254,7 @@ impl<'p> Search<'p> {
             for class in 0..self.refs.len() {
                 self.ban(class);
             }
-            if self.cost >= before {
+            if self.cost >= before || self.fuel.0 == 0 {
                 break;
             }
         }
@@ -304,18 +318,16 @@ impl<'p> Search<'p> {
         self.cost = cost;
     }
 
-    /// Would the chosen graph below `class` come back to it?
-    fn cyclic(&self, class: ClassIndex, candidate: usize) -> bool {
-        let mut seen: BTreeSet<ClassIndex> = BTreeSet::new();
+    /// Would the chosen graph below `class` come back to it? Where that is no longer to be found out, yes.
+    fn cyclic(&mut self, class: ClassIndex, candidate: usize) -> bool {
+        self.walks += 1;
         let mut stack: Vec<ClassIndex> = self.problem.candidates[class][candidate].children.clone();
         while let Some(at) = stack.pop() {
-            if at == class {
+            if at == class || self.chosen[at] == usize::MAX || !self.fuel.spend(1) {
                 return true;
             }
-            if self.chosen[at] == usize::MAX {
-                return true;
-            }
-            if seen.insert(at) {
+            if self.seen[at] != self.walks {
+                self.seen[at] = self.walks;
                 stack.extend(self.children(at));
             }
         }

@@ -73,6 +73,12 @@ impl Optimised {
                 "e-graph  {} e-nodes in {} classes after {} iterations, {end}",
                 report.nodes, report.classes, report.iterations
             );
+            if !report.extracted {
+                let _ = writeln!(
+                    out,
+                    "extraction  out of its budget of steps; the result is right, but may not be the cheapest"
+                );
+            }
         }
         out
     }
@@ -95,8 +101,9 @@ pub fn optimise(
     }
     let report = optimise::saturate(program, rules, level, budget)?;
     match result::extract(program) {
-        Some(extracted) => {
-            Ok(Optimised { graph: extracted.graph, level, cost: Some(extracted.cost), report: Some(report) })
+        Some(found) => {
+            let report = Report { extracted: found.complete, ..report };
+            Ok(Optimised { graph: found.graph, level, cost: Some(found.cost), report: Some(report) })
         }
         None => Err(Diagnostic::error("E0505", "no form of the program can be computed")
             .help("this is a fault of kina-ad: please report it with the program and the rule files")

@@ -77,6 +77,8 @@ pub struct Report {
     pub applications: BTreeMap<Arc<str>, usize>,
     pub nodes: usize,
     pub classes: usize,
+    /// Did the extraction end by itself, and not because it ran out of steps?
+    pub extracted: bool,
 }
 
 /// A rewrite ready to run.
@@ -168,6 +170,7 @@ pub fn saturate(
         applications: run.applications,
         nodes: run.space.egraph.total_size(),
         classes: run.space.egraph.number_of_classes(),
+        extracted: true,
     };
     Ok(report)
 }

@@ -17,6 +17,8 @@ pub struct Extracted {
     pub graph: Graph,
     /// In the units of the cost model.
     pub cost: Cost,
+    /// Did the search for it end by itself, and not because it ran out of steps?
+    pub complete: bool,
 }
 
 /// Extracts outputs and checks. `None` if a root has no computable form, which a tape without missing rules excludes.
@@ -83,5 +85,5 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
     for output in &tape.outputs {
         graph.outputs.push(Output { name: output.name.clone(), node: *map.get(&class_of(output.node))? });
     }
-    Some(Extracted { graph, cost: solution.cost })
+    Some(Extracted { graph, cost: solution.cost, complete: solution.complete })
 }
