@@ -41,7 +41,7 @@ impl Tape {
     /// How many values there are; composite operators count as what they will be expanded to.
     pub fn values(&mut self, rules: &RuleSet) -> u64 {
         let (mut sum, first) = self.weighed;
-        for (_, node) in self.graph.iter().skip(first) {
+        for node in self.graph.since(first) {
             let def = match &node.kind {
                 NodeKind::Op { op, .. } => rules.def(rules.registry.op(*op).name()),
                 _ => None,

@@ -140,6 +140,11 @@ impl Graph {
         self.nodes.iter().enumerate().map(|(i, n)| (NodeId(i as u32), n))
     }
 
+    /// The nodes from the one of index `first` on, in constant time per node.
+    pub fn since(&self, first: usize) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().skip(first)
+    }
+
     /// Adds a node as it is. Operands must already be there.
     pub fn push(&mut self, node: Node) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
