@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
+use super::function::repeated;
 use super::value::{Closure, Literal, Scope, TupleValue, Value};
 use super::{Composites, MAX_NODES, MAX_STEPS};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
@@ -265,15 +266,13 @@ impl<'a> Checker<'a> {
     }
 
     fn bind_tuple(&mut self, names: &'a [Ident], span: Span, value: Value, expr: &Expr) {
-        for (i, name) in names.iter().enumerate() {
-            if let Some(first) = names[..i].iter().find(|n| n.name == name.name && &*n.name != "_") {
-                self.report(
-                    Diagnostic::error("E0218", format!("`{}` is bound twice", name.name))
-                        .at(name.span, "again here")
-                        .also(first.span, "first here")
-                        .help("choose another name, or `_` for a part that is not used"),
-                );
-            }
+        for (first, again) in repeated(names.iter().filter(|n| &*n.name != "_")) {
+            self.report(
+                Diagnostic::error("E0218", format!("`{}` is bound twice", again.name))
+                    .at(again.span, "again here")
+                    .also(first.span, "first here")
+                    .help("choose another name, or `_` for a part that is not used"),
+            );
         }
         let elements = match value {
             Value::Tuple(t) if self.tuples[t].elements.len() == names.len() => self.tuples[t].elements.clone(),

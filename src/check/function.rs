@@ -22,18 +22,29 @@ fn mismatch_code(a: &TensorType, b: &TensorType) -> &'static str {
     }
 }
 
+/// The names that occur again, each with its first occurrence.
+pub(super) fn repeated<'a>(names: impl Iterator<Item = &'a Ident>) -> Vec<(&'a Ident, &'a Ident)> {
+    let mut first: HashMap<&str, &Ident> = HashMap::new();
+    let mut repeated = Vec::new();
+    for name in names {
+        let known = *first.entry(&name.name).or_insert(name);
+        if known.span != name.span {
+            repeated.push((known, name));
+        }
+    }
+    repeated
+}
+
 impl<'a> Checker<'a> {
     /// The value of a `fn`, bound to `name` if a `let` binds it.
     pub fn function(&mut self, function: &'a Function, span: Span, name: Option<&Arc<str>>) -> Value {
-        for (i, p) in function.params.iter().enumerate() {
-            if let Some(first) = function.params[..i].iter().find(|q| q.name.name == p.name.name) {
-                self.report(
-                    Diagnostic::error("E0218", format!("two parameters are named `{}`", p.name.name))
-                        .at(p.name.span, "again here")
-                        .also(first.name.span, "first here")
-                        .help("rename one"),
-                );
-            }
+        for (first, again) in repeated(function.params.iter().map(|p| &p.name)) {
+            self.report(
+                Diagnostic::error("E0218", format!("two parameters are named `{}`", again.name))
+                    .at(again.span, "again here")
+                    .also(first.span, "first here")
+                    .help("rename one"),
+            );
         }
         let mut used = Vec::new();
         names_in(&function.body, &mut used);
