@@ -153,3 +153,20 @@ int32_t kina_my_nll_v2(const float *in0, const int64_t *in1, float *out0, float 
 "#;
     assert_eq!(header(&graph, &registry, Level::O2, &name).unwrap(), expected);
 }
+
+/// Memory holds one row of the exponentials at a time; a tensor is always whole.
+#[test]
+fn values_that_memory_holds_by_rows_are_tensors_too() {
+    let mut p = Program::new();
+    let x = p.input("x", DType::F32, &[8, 1000]);
+    let y = p.call("softmax", &[x], &[AttrValue::Int(1)]);
+    let z = p.call("mul", &[y, y], &[]);
+    let s = p.call("sum", &[z], &[AttrValue::Ints(vec![1]), AttrValue::Bool(false)]);
+    p.output("result", s);
+    let schedule = schedule(&p.graph, &p.registry, Level::O2).unwrap();
+    assert!(schedule.values.iter().any(|v| matches!(v.place, crate::schedule::Place::Row(_))));
+    for (traps, form) in [(TrapMode::Assert, "tensor<8x1000xf32>"), (TrapMode::Status, "memref<1000xf32>")] {
+        let text = module_text(&p.registry, &p.graph, Level::O2, traps);
+        assert!(text.contains(form), "{text}");
+    }
+}
