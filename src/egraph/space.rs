@@ -80,6 +80,8 @@ impl Space {
                 operands.iter().filter_map(|o| self.egraph[*o].data.ty()).map(|t| &**t).collect();
             self.registry().infer(op, &types, attrs)?
         };
+        let canonical = self.registry().op(op).canonical(attrs);
+        let attrs = canonical.as_deref().unwrap_or(attrs);
         let mut children: SmallVec<[Id; 4]> = operands.iter().copied().collect();
         for value in attrs {
             children.push(self.attr(value.clone(), origin));

@@ -140,6 +140,7 @@ impl Builder for TapeBuilder<'_> {
     }
 
     fn op(&mut self, op: OpId, operands: &[NodeId], attrs: Vec<AttrValue>) -> Result<NodeId, TypeError> {
+        let attrs = self.registry().op(op).canonical(&attrs).unwrap_or(attrs);
         if let Some(id) = self.tape.find(op, operands, &attrs) {
             return Ok(id);
         }

@@ -169,6 +169,7 @@ impl Graph {
             let types: Vec<&TensorType> = operands.iter().map(|o| self.ty(*o)).collect();
             registry.infer(op, &types, &attrs)?
         };
+        let attrs = registry.op(op).canonical(&attrs).unwrap_or(attrs);
         Ok(self.push(Node { kind: NodeKind::Op { op, operands, attrs }, ty, name: None, origin }))
     }
 

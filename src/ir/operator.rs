@@ -8,7 +8,7 @@ use super::attr::{AttrKind, AttrValue};
 use super::kernel::Kernel;
 use super::memory::OutOfMemory;
 use super::range::Range;
-use super::types::{DType, TensorType};
+use super::types::TensorType;
 
 /// An operator of a [`Registry`], which is sorted by name: comparing ids compares names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -335,6 +335,11 @@ pub trait Operator: Send + Sync {
         false
     }
 
+    /// The attributes in the form that equal calls share, if `attrs`, whose kinds may be wrong, are in another one.
+    fn canonical(&self, _attrs: &[AttrValue]) -> Option<Vec<AttrValue>> {
+        None
+    }
+
     /// Well-typed calls of ranks 1 to 4 (where the operator allows them): operand types and attributes. Rule
     /// conclusions are typed over them, documentation and tests use them.
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)>;
@@ -383,8 +388,8 @@ impl Registry {
         self.ops.iter().enumerate().map(|(i, op)| (OpId(i as u16), &**op))
     }
 
-    /// The operator and attributes of a constant tensor. The value is rounded to the dtype here, once, so that
-    /// equal constants are equal attributes; beyond the range of F32 it becomes an infinity, as IEEE arithmetic has it.
+    /// The operator and attributes of a constant tensor. Beyond the range of F32 the value becomes an infinity, as IEEE
+    /// arithmetic has it.
     ///
     /// # Errors
     /// The registry has no `splat` (a registry of a test).
@@ -392,8 +397,8 @@ impl Registry {
         let op = self.id("splat").ok_or_else(|| {
             TypeError::new(TypeErrorKind::Attribute, Where::Call, "a constant needs the operator `splat`")
         })?;
-        let rounded = if ty.dtype == DType::F32 { f64::from(value as f32) } else { value };
-        Ok((op, vec![AttrValue::float(rounded), AttrValue::Type(ty)]))
+        let attrs = vec![AttrValue::float(value), AttrValue::Type(ty)];
+        Ok((op, self.op(op).canonical(&attrs).unwrap_or(attrs)))
     }
 
     /// Checks the kinds of the attributes, then the typing rule. Every IR node is made through here.

@@ -420,6 +420,16 @@ fn the_first_failing_check_speaks_alone() {
     }
 }
 
+/// A constant has the bits of its dtype, however it is written: one node for the literal and for `splat`.
+#[test]
+fn constants_are_rounded_where_they_are_written() {
+    let program = "let x = tensor<F32, [2], @host> in (x * 0.1, x * splat(0.1, like=x))";
+    let files = directory(&[("p.kina", program)]);
+    let graph = kina(files.path(), "grad p.kina -O1").ok();
+    assert_eq!(graph.matches("= splat(").count(), 1, "{graph}");
+    assert_eq!(graph.matches("= mul(").count(), 1, "{graph}");
+}
+
 /// Folding constants is arithmetic of their dtype: what overflows becomes an infinity, as it does without folding.
 #[test]
 fn folded_constants_overflow_as_computed_ones_do() {

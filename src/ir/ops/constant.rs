@@ -74,6 +74,16 @@ impl Operator for Splat {
         Ok(ty.clone())
     }
 
+    /// The value rounded to the dtype, once: equal constants are then equal attributes, and arithmetic on constants is
+    /// arithmetic of the dtype.
+    fn canonical(&self, attrs: &[AttrValue]) -> Option<Vec<AttrValue>> {
+        let [value, AttrValue::Type(ty)] = attrs else { return None };
+        let value = value.as_float()?;
+        let rounded = f64::from(value as f32);
+        let changes = ty.dtype == DType::F32 && rounded != value && !value.is_nan();
+        changes.then(|| vec![AttrValue::float(rounded), AttrValue::Type(ty.clone())])
+    }
+
     fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let value = eval.call.attrs[0].as_float().unwrap_or(0.0);
         let n = eval.result.shape.elements();

@@ -127,7 +127,7 @@ impl Noisy<'_> {
             };
             let mut array = run(l.clone(), &ty);
             let effect = effect(l);
-            if ty.dtype.is_float() && effect != Effect::Moves {
+            if ty.dtype.is_float() {
                 let terms = (l.reduce == Some(Combine::Add) && !l.reduction_dims().is_empty()).then(|| {
                     let shape = Shape::new(l.domain.clone()).expect("a domain as large as an operand");
                     run(terms(l), &TensorType::new(l.dtype, shape, result.placement))
@@ -173,7 +173,7 @@ impl Noisy<'_> {
                 *v += error * ULPS * finer * (scale * format.epsilon).max(format.least);
             }
             *v = self.noise.precision.round(dtype, *v);
-            if *v == 0.0 {
+            if *v == 0.0 && effect != Effect::Moves {
                 *v = match self.noise.zeros {
                     Zeros::Computed => *v,
                     Zeros::Positive => 0.0,
