@@ -25,14 +25,17 @@ fn mismatch_code(a: &TensorType, b: &TensorType) -> &'static str {
 impl<'a> Checker<'a> {
     /// The value of a `fn`, bound to `name` if a `let` binds it.
     pub fn function(&mut self, function: &'a Function, span: Span, name: Option<&Arc<str>>) -> Value {
-        for (i, p) in function.params.iter().enumerate() {
-            if let Some(first) = function.params[..i].iter().find(|q| q.name.name == p.name.name) {
+        let mut first_of: HashMap<&Arc<str>, Span> = HashMap::new();
+        for p in &function.params {
+            if let Some(first) = first_of.get(&p.name.name) {
                 self.report(
                     Diagnostic::error("E0218", format!("two parameters are named `{}`", p.name.name))
                         .at(p.name.span, "again here")
-                        .also(first.name.span, "first here")
+                        .also(*first, "first here")
                         .help("rename one"),
                 );
+            } else {
+                first_of.insert(&p.name.name, p.name.span);
             }
         }
         let mut used = Vec::new();
