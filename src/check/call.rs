@@ -1,5 +1,6 @@
 //! Calls: local functions, operators, composites.
 
+use super::attribute::AxisPlaces;
 use super::eval::Checker;
 use super::value::{Literal, Value};
 use crate::diagnostics::{Diagnostic, Span, closest};
@@ -12,6 +13,13 @@ use crate::syntax::ast::{Arg, Expr, Ident};
 enum Target {
     Op(OpId),
     Composite,
+}
+
+/// Where a call stands, and whether it is written with a point.
+#[derive(Clone, Copy)]
+struct Site {
+    span: Span,
+    method: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -53,7 +61,7 @@ impl<'a> Checker<'a> {
         let Some(slots) = self.bind_arguments(callee, args, signature) else {
             return self.abandon(args);
         };
-        self.apply(callee, target, signature, args, &slots, span)
+        self.apply(callee, target, signature, args, &slots, Site { span, method })
     }
 
     /// Evaluates arguments only for what they report.
@@ -65,6 +73,9 @@ impl<'a> Checker<'a> {
     }
 
     fn unknown_callee(&mut self, callee: &Ident, method: bool) {
+        if !self.first_use_of_unknown(&callee.name) {
+            return;
+        }
         let what = if method { "operator" } else { "function or operator" };
         let mut d =
             Diagnostic::error("E0202", format!("unknown {what} `{}`", callee.name)).at(callee.span, "not known");
@@ -92,7 +103,7 @@ impl<'a> Checker<'a> {
         signature: &Signature,
         args: &'a [Arg],
         slots: &[Option<usize>],
-        span: Span,
+        Site { span, method }: Site,
     ) -> Value {
         // Arguments are evaluated as they are written, so that inputs are numbered in that order.
         let mut values: Vec<Option<Value>> = vec![None; args.len()];
@@ -137,15 +148,15 @@ impl<'a> Checker<'a> {
         for (param, slot) in signature.params().iter().zip(slots) {
             let Param::Attr { name, kind, default } = param else { continue };
             let (value, at) = match slot {
-                Some(i) => (given[*i].take(), args[*i].value.span),
-                None => (self.default_attribute(default.as_ref(), rank), span),
+                Some(i) => (given[*i].take(), AxisPlaces::of(&args[*i].value)),
+                None => (self.default_attribute(default.as_ref(), rank), AxisPlaces::at(span)),
             };
-            spans.push((name.clone(), at));
+            spans.push((name.clone(), at.whole));
             let from_default_axes = slot.is_none() && *kind == AttrKind::Axes;
             let value = match value {
                 // All axes of a rank-0 tensor are none, which only a default may say.
                 Some(value) if from_default_axes => Some(value),
-                Some(value) => self.normalise(*kind, value, rank, at),
+                Some(value) => self.normalise(*kind, value, rank, &at),
                 None => None,
             };
             match value {
@@ -181,7 +192,7 @@ impl<'a> Checker<'a> {
             }
             Err(error) => {
                 let at = |name: &str| spans.iter().find(|(n, _)| n == name).map(|(_, s)| *s);
-                self.type_error(error, &exprs, at, &shapes, span)
+                self.type_error(error, &exprs, at, &shapes, span, method)
             }
         }
     }
@@ -228,7 +239,7 @@ impl<'a> Checker<'a> {
         let shapes: Vec<Shape> = operands.iter().map(|n| self.graph.ty(*n).shape.clone()).collect();
         match self.graph.add(registry, op, operands, attrs, Origin::Program(span)) {
             Ok(id) => Value::Tensor(id),
-            Err(error) => self.type_error(error, exprs, |_| None, &shapes, span),
+            Err(error) => self.type_error(error, exprs, |_| None, &shapes, span, false),
         }
     }
 }

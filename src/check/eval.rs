@@ -9,7 +9,7 @@ use super::function::repeated;
 use super::value::{Closure, Literal, Scope, TupleValue, Value};
 use super::{Composites, MAX_NODES, MAX_STEPS};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
-use crate::ir::{DType, Graph, Node, NodeId, NodeKind, Origin, Placement, Registry, Shape, TensorType, TypeErrorKind};
+use crate::ir::{Graph, Node, NodeId, NodeKind, Origin, Placement, Registry, Shape, TensorType, TypeErrorKind};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, Let, Pattern, TypeExpr, UnaryOp};
 
 /// Deepest evaluation, through calls. The stack holds it many times over.
@@ -22,6 +22,8 @@ pub(super) struct Checker<'a> {
     found: Diagnostics,
     /// What was reported: the body of a function is evaluated at each call, its faults are reported once.
     reported: HashSet<(&'static str, Option<Span>, String)>,
+    /// Names that were reported as unknown.
+    unknown: HashSet<Arc<str>>,
     pub graph: Graph,
     pub scope: Scope,
     pub tuples: Vec<TupleValue>,
@@ -48,6 +50,7 @@ impl<'a> Checker<'a> {
             composites,
             found: Diagnostics::new(),
             reported: HashSet::new(),
+            unknown: HashSet::new(),
             graph: Graph::new(),
             scope: Scope::default(),
             tuples: Vec::new(),
@@ -142,7 +145,11 @@ impl<'a> Checker<'a> {
             ExprKind::Binary(op, ..) => self.not_in_programs(&format!("`{}`", op.symbol()), "", expr.span),
             ExprKind::Comprehension { .. } => self.not_in_programs("a list comprehension", "", expr.span),
             ExprKind::If(..) => self.not_in_programs("`if`", "select", expr.span),
-            ExprKind::Index(..) => self.not_in_programs("indexing by `[..]`", "slice", expr.span),
+            ExprKind::Index(..) => self.report(
+                Diagnostic::error("E0214", "indexing by `[..]` belongs to rule files, not to programs")
+                    .at(expr.span, "not available here")
+                    .help("take a tuple apart by `let (a, b) = ..`, and a tensor by operators"),
+            ),
             ExprKind::NoCotangent => self.not_in_programs("`none`", "", expr.span),
         }
     }
@@ -160,6 +167,7 @@ impl<'a> Checker<'a> {
         match self.scope.get(name) {
             Some(Value::Itself) => self.recursion(name, span),
             Some(value) => value,
+            None if !self.first_use_of_unknown(name) => Value::Poison,
             None => {
                 let d = Diagnostic::error("E0201", format!("unknown name `{name}`")).at(span, "not bound here");
                 let d = if self.registry.id(name).is_some() || self.composites.signature(name).is_some() {
@@ -171,6 +179,11 @@ impl<'a> Checker<'a> {
                 self.report(d)
             }
         }
+    }
+
+    /// Is this the first use of a name that nothing has? A name that is missing is one fault, however often it is used.
+    pub fn first_use_of_unknown(&mut self, name: &Arc<str>) -> bool {
+        self.unknown.insert(name.clone())
     }
 
     pub fn recursion(&mut self, name: &str, span: Span) -> Value {
@@ -325,21 +338,13 @@ impl<'a> Checker<'a> {
 
     /// A type as written, checked.
     pub fn resolve_type(&mut self, ty: &TypeExpr) -> Option<TensorType> {
-        let dtype = DType::from_name(&ty.dtype.name);
-        if dtype.is_none() {
-            let names = DType::ALL.map(DType::name);
-            self.report(
-                Diagnostic::error("E0203", format!("unknown dtype `{}`", ty.dtype.name))
-                    .at(ty.dtype.span, "not a dtype")
-                    .help(format!("the dtypes are {}", names.join(", "))),
-            );
-        }
+        let dtype = self.dtype(&ty.dtype.name, ty.dtype.span);
         let placement = Placement::from_name(&ty.placement.name);
         if placement.is_none() {
             self.report(
                 Diagnostic::error("E0203", format!("unknown placement `@{}`", ty.placement.name))
                     .at(ty.placement.span, "not a placement")
-                    .did_you_mean(&ty.placement.name, Placement::ALL.map(Placement::name))
+                    .did_you_mean(&format!("@{}", ty.placement.name), ["@host", "@device"])
                     .help("the placements are `@host` and `@device`"),
             );
         }
@@ -376,11 +381,5 @@ impl<'a> Checker<'a> {
             Value::Function(_) | Value::Itself => "a function".into(),
             Value::Poison => "an error".into(),
         }
-    }
-
-    /// The text of an expression if it is short, for messages.
-    pub fn shown(&self, expr: &Expr) -> String {
-        let text = self.sources.text(expr.span);
-        if text.len() <= 40 && !text.contains(['\n', '\r']) { text.to_string() } else { "x".into() }
     }
 }

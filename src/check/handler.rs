@@ -15,11 +15,13 @@ impl<'a> Checker<'a> {
             self.report(
                 Diagnostic::error("E0212", format!("unknown handler `{}`", handler.name))
                     .at(handler.span, "not a handler")
+                    .did_you_mean(&handler.name, ["reverseMode"])
                     .help("the only handler is `reverseMode`"),
             );
         }
         let function = match self.scope.get(&callee.name) {
             Some(value) => self.local_function(callee, value),
+            None if !self.first_use_of_unknown(&callee.name) => None,
             None => {
                 let d = Diagnostic::error("E0201", format!("unknown function `{}`", callee.name))
                     .at(callee.span, "not bound here");

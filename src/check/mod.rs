@@ -11,6 +11,7 @@
 
 mod arithmetic;
 mod attribute;
+mod broadcast;
 mod call;
 mod eval;
 mod function;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::output::{say_warnings, write_data};
+use super::output::{Messages, write_data};
 use super::{Failure, ProgramArgs};
 use crate::check::graph_text;
 use crate::diagnostics::Diagnostic;
@@ -76,7 +76,7 @@ impl Format {
     }
 }
 
-pub fn emit(args: &EmitArgs) -> Result<(), Failure> {
+pub fn emit(args: &EmitArgs, messages: &mut Messages) -> Result<(), Failure> {
     let stages: &[Stage] = match args.format {
         Format::Text => Stage::value_variants(),
         Format::Dot => &[Stage::Program, Stage::Graph, Stage::Schedule],
@@ -89,8 +89,7 @@ pub fn emit(args: &EmitArgs) -> Result<(), Failure> {
             .help(format!("leave `--format` out; the stages with this format are {}", names.join(", ")))
             .into());
     }
-    let (session, tree, graph) = args.program.load_with_tree()?;
-    say_warnings(&session);
+    let (session, tree, graph) = args.program.load_with_tree(messages)?;
     let registry = &session.rules.registry;
     if args.stage == Stage::Program {
         let text = match args.format.form().filter(|_| !args.program.rules.json) {

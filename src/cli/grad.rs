@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::output::{say_warnings, write_data};
+use super::output::{Messages, write_data};
 use super::{Failure, ProgramArgs};
 use crate::check::graph_text;
 use crate::egraph::cost;
@@ -34,9 +34,8 @@ enum Format {
     Sexpr,
 }
 
-pub fn grad(args: &GradArgs) -> Result<(), Failure> {
-    let (session, graph) = args.program.load()?;
-    say_warnings(&session);
+pub fn grad(args: &GradArgs, messages: &mut Messages) -> Result<(), Failure> {
+    let (session, graph) = args.program.load(messages)?;
     let mut program = session.differentiate(&graph)?;
     let optimised = session.optimise(&mut program, args.program.level())?;
     let printer = Printer::new(&optimised.graph, &session.rules.registry, &session.sources);

@@ -18,9 +18,11 @@ use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::ir::{Graph, Level};
 use crate::rules::{Profile, RuleOptions};
 use crate::syntax::ast::Program;
+use crate::syntax::utf8;
 use crate::{CheckOptions, Refusal, Session};
 
 pub use output::Failure;
+use output::Messages;
 
 /// Reverse-mode AD for Kina programs, by rules that stand in files.
 #[derive(Debug, Parser)]
@@ -118,24 +120,18 @@ impl ProgramArgs {
     }
 
     /// Loads the rules and checks the program.
-    fn load(&self) -> Result<(Session, Graph), Failure> {
-        let (session, _, graph) = self.load_with_tree()?;
+    fn load(&self, messages: &mut Messages) -> Result<(Session, Graph), Failure> {
+        let (session, _, graph) = self.load_with_tree(messages)?;
         Ok((session, graph))
     }
 
     /// The same, with the program's syntax tree.
-    fn load_with_tree(&self) -> Result<(Session, Program, Graph), Failure> {
+    fn load_with_tree(&self, messages: &mut Messages) -> Result<(Session, Program, Graph), Failure> {
         let mut session = self.rules.session()?;
+        messages.warn(&session);
         let name = self.file.display().to_string();
         let text = std::fs::read(&self.file).map_err(|error| unreadable(&name, &error.to_string()))?;
-        let text = String::from_utf8(text).map_err(|error| {
-            let offset = error.utf8_error().valid_up_to();
-            session.refusal(
-                Diagnostic::error("E0110", format!("`{name}` is not UTF-8 text (byte {offset})"))
-                    .help("programs are UTF-8; convert the file")
-                    .into(),
-            )
-        })?;
+        let text = utf8(&name, text).map_err(|diagnostic| session.refusal(diagnostic.into()))?;
         let options = CheckOptions { cotangent_input: self.cotangent == CotangentArg::Input };
         let program = session.parse(&name, &text)?;
         let graph = session.check_tree(&program, &options)?;
@@ -170,11 +166,12 @@ pub fn main() -> ExitCode {
         Command::Emit(args) => args.program.rules.json,
         Command::Rules(args) => args.rules().json,
     };
+    let mut messages = Messages::new(json);
     let result = match cli.command {
-        Command::Run(args) => run::run(&args),
-        Command::Grad(args) => grad::grad(&args),
-        Command::Emit(args) => emit::emit(&args),
-        Command::Rules(args) => rules::rules(&args),
+        Command::Run(args) => run::run(&args, &mut messages),
+        Command::Grad(args) => grad::grad(&args, &mut messages),
+        Command::Emit(args) => emit::emit(&args, &mut messages),
+        Command::Rules(args) => rules::rules(&args, &mut messages),
     };
-    output::finish(result, json)
+    messages.finish(result)
 }

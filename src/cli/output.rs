@@ -14,9 +14,9 @@ pub enum Failure {
     /// Exit 1, or 4 where a file is the cause.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// A check failed; what it found is printed already. Exit 1.
+    /// The check of these gradients failed; what it found is printed already. Exit 1.
     #[error("a check failed")]
-    CheckFailed,
+    CheckFailed(Vec<String>),
     /// Exit 3.
     #[error("{0}")]
     Trap(String),
@@ -34,51 +34,93 @@ impl From<Diagnostic> for Failure {
     }
 }
 
-/// Prints messages and gives the exit code.
-pub fn finish(result: Result<(), Failure>, json: bool) -> ExitCode {
-    let failure = match result {
-        Ok(()) => return ExitCode::SUCCESS,
-        Err(failure) => failure,
-    };
-    match failure {
-        Failure::Refused(refusal) => {
-            say_refusal(&refusal, json);
-            ExitCode::from(if refusal.is_io() { 4 } else { 1 })
+/// What a command has to say beside its data, on stderr. For people at once; as JSON all of it as one value, at the end.
+pub struct Messages {
+    json: bool,
+    /// Warnings that wait for the end.
+    waiting: Option<Refusal>,
+}
+
+impl Messages {
+    pub fn new(json: bool) -> Messages {
+        Messages { json, waiting: None }
+    }
+
+    /// The warnings of rule loading.
+    pub fn warn(&mut self, session: &crate::Session) {
+        if session.warnings.is_empty() {
+            return;
         }
-        Failure::CheckFailed => ExitCode::from(1),
-        Failure::Trap(message) => {
-            let diagnostic = Diagnostic::error("E0801", message)
-                .help("an index must lie between 0 and the size of the dimension it indexes; negative indices do not count from the end");
-            let refusal = Refusal { diagnostics: diagnostic.into(), sources: crate::diagnostics::SourceMap::new() };
-            say_refusal(&refusal, json);
-            ExitCode::from(3)
+        let warnings = session.refusal(session.warnings.clone());
+        if self.json {
+            self.waiting = Some(warnings);
+        } else {
+            say(&warnings.render(style()));
         }
-        Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Failure::Io(error) => {
-            let diagnostic = Diagnostic::error("E0702", format!("cannot write the output: {error}"));
-            let refusal = Refusal { diagnostics: diagnostic.into(), sources: crate::diagnostics::SourceMap::new() };
-            say_refusal(&refusal, json);
-            ExitCode::from(4)
+    }
+
+    /// Says why a command failed, and gives the exit code.
+    pub fn finish(self, result: Result<(), Failure>) -> ExitCode {
+        let (code, refusal) = match result {
+            Ok(()) => (ExitCode::SUCCESS, None),
+            Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => (ExitCode::SUCCESS, None),
+            Err(failure) => (ExitCode::from(failure.exit_code()), Some(failure.into_refusal())),
+        };
+        if !self.json {
+            if let Some(refusal) = refusal {
+                say(&refusal.render(style()));
+            }
+            return code;
         }
+        // Texts are only ever added to a session, so that those of a failure cover its warnings.
+        let all = match (self.waiting, refusal) {
+            (Some(mut warnings), Some(failure)) => {
+                warnings.diagnostics.extend(failure.diagnostics);
+                if failure.sources.files().next().is_some() {
+                    warnings.sources = failure.sources;
+                }
+                Some(warnings)
+            }
+            (warnings, failure) => warnings.or(failure),
+        };
+        if let Some(all) = all {
+            say(&format!("{:#}\n", to_json(&all.diagnostics, &all.sources)));
+        }
+        code
     }
 }
 
-fn say_refusal(refusal: &Refusal, json: bool) {
+impl Failure {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Refused(refusal) if refusal.is_io() => 4,
+            Failure::Refused(_) | Failure::CheckFailed(_) => 1,
+            Failure::Trap(_) => 3,
+            Failure::Io(_) => 4,
+        }
+    }
+
+    fn into_refusal(self) -> Refusal {
+        let diagnostic = match self {
+            Failure::Refused(refusal) => return refusal,
+            Failure::CheckFailed(gradients) => {
+                Diagnostic::error("E0901", format!("the gradient check failed for {}", gradients.join(", ")))
+                    .help("`kina-ad grad` shows the rule behind every value of the gradient")
+            }
+            Failure::Trap(message) => Diagnostic::error("E0801", message)
+                .help("an index must lie between 0 and the size of the dimension it indexes; negative indices do not count from the end"),
+            Failure::Io(error) => Diagnostic::error("E0702", format!("cannot write the output: {error}"))
+                .help("check that there is room, and that the output can be written"),
+        };
+        Refusal { diagnostics: diagnostic.into(), sources: crate::diagnostics::SourceMap::new() }
+    }
+}
+
+/// A message that cannot be written has nowhere else to go.
+fn say(text: &str) {
     let mut err = io::stderr().lock();
-    // A message that cannot be written has nowhere else to go.
-    let _ = if json {
-        writeln!(err, "{:#}", to_json(&refusal.diagnostics, &refusal.sources))
-    } else {
-        write!(err, "{}", refusal.render(style()))
-    };
+    let _ = err.write_all(text.as_bytes());
     let _ = err.flush();
-}
-
-/// Prints warnings to stderr.
-pub fn say_warnings(session: &crate::Session) {
-    if !session.warnings.is_empty() {
-        say_refusal(&session.refusal(session.warnings.clone()), false);
-    }
 }
 
 /// Colour only on a terminal.

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::output::{say_warnings, write_data};
+use super::output::{Messages, write_data};
 use super::{Failure, RuleArgs};
 use crate::diagnostics::Diagnostic;
 use crate::rules::listing::{Entry, entries};
@@ -41,9 +41,9 @@ impl RulesArgs {
     }
 }
 
-pub fn rules(args: &RulesArgs) -> Result<(), Failure> {
+pub fn rules(args: &RulesArgs, messages: &mut Messages) -> Result<(), Failure> {
     let session = args.rules().session()?;
-    say_warnings(&session);
+    messages.warn(&session);
     let all = entries(&session.rules);
     let chosen: Vec<&Entry> = match &args.command {
         RulesCommand::List { .. } => all.iter().collect(),

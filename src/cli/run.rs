@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::output::{say_warnings, write_data};
+use super::output::{Messages, write_data};
 use super::{Failure, ProgramArgs};
 use crate::diagnostics::Diagnostic;
 use crate::exec::arrays::ArchiveFormat;
 use crate::exec::inputs::{Input, InputSource, gather, read};
 use crate::exec::{Tensor, summary};
-use crate::interp::GradReport;
+use crate::interp::{GradReport, Verdict};
 use crate::run::{Engine, RunError, check_program, run as run_program};
 
 /// Run a program and print (or write) its results.
@@ -66,9 +66,8 @@ fn archive(text: &str) -> Result<(PathBuf, ArchiveFormat), String> {
     }
 }
 
-pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let (session, graph) = args.program.load()?;
-    say_warnings(&session);
+pub fn run(args: &RunArgs, messages: &mut Messages) -> Result<(), Failure> {
+    let (session, graph) = args.program.load(messages)?;
     let mut program = session.differentiate(&graph)?;
     let seed = args.program.rules.seed;
     let given = read(&program.tape, args.inputs.as_deref(), &args.input).map_err(|e| Failure::from(e.diagnostic()))?;
@@ -98,7 +97,10 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     };
     write_data(text.as_bytes(), None)?;
     match report {
-        Some(report) if !report.passed() => Err(Failure::CheckFailed),
+        Some(report) if !report.passed() => {
+            let failed = report.gradients.iter().filter(|g| g.verdict != Verdict::Passed);
+            Err(Failure::CheckFailed(failed.map(|g| format!("`g_{}`", g.name)).collect()))
+        }
         _ => Ok(()),
     }
 }

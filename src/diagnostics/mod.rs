@@ -199,27 +199,28 @@ impl From<Diagnostic> for Diagnostics {
     }
 }
 
-/// The candidate nearest to `wrong` by edit distance, if it is near enough to be a slip of the pen.
-/// Ties go to the alphabetically first.
+/// The candidate nearest to `wrong` by edit distance, if it is near enough to be a slip of the pen. Upper and lower case
+/// are one; a name of one letter is near to no other. Ties go to the alphabetically first.
 pub fn closest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let wrong: Vec<char> = wrong.chars().collect();
-    let limit = (wrong.len() / 3).max(1);
+    let letters: Vec<char> = wrong.chars().map(|c| c.to_ascii_lowercase()).collect();
+    let limit = if letters.len() < 2 { 0 } else { (letters.len() / 3).max(1) };
     candidates
         .into_iter()
-        .filter_map(|c| Some((edit_distance(&wrong, c, limit)?, c)))
-        .filter(|(distance, _)| *distance > 0)
+        .filter(|c| *c != wrong)
+        .filter_map(|c| Some((edit_distance(&letters, c, limit)?, c)))
         .min()
         .map(|(_, c)| c)
 }
 
-/// Levenshtein distance with transpositions of neighbours counted as one edit, if it is at most `limit`. Gives up
+/// Levenshtein distance of lower-case letters with transpositions of neighbours counted as one edit, if it is at most
+/// `limit`. Gives up
 /// as soon as it cannot be: a program may have 100,000 names to compare with.
 fn edit_distance(a: &[char], b: &str, limit: usize) -> Option<usize> {
     // A character has up to four bytes.
     if b.len() > 4 * (a.len() + limit) {
         return None;
     }
-    let b: SmallVec<[char; 32]> = b.chars().collect();
+    let b: SmallVec<[char; 32]> = b.chars().map(|c| c.to_ascii_lowercase()).collect();
     if a.len().abs_diff(b.len()) > limit {
         return None;
     }
@@ -259,7 +260,10 @@ mod tests {
         assert_eq!(closest("cholesky", ops), None);
         assert_eq!(closest("ab", ["ba", "abcd", "ab"]), Some("ba"));
         assert_eq!(closest("größe", ["grosse", "größer"]), Some("größer"));
-        assert_eq!(closest("", ["x", "xy"]), Some("x"));
+        assert_eq!(closest("f32", ["F64", "F32"]), Some("F32"));
+        assert_eq!(closest("LOGSOFTMAX", ops), Some("log_softmax"));
+        assert_eq!(closest("X", ["y", "x"]), Some("x"));
+        assert_eq!((closest("a", ["x", "xy", "ab"]), closest("", ["x", "xy"])), (None, None));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::rule::{
 };
 use super::scope::{Callee, Library, Scope, bind_args};
 use super::term::{AttrTerm, AttrTermKind, VarId};
-use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
+use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span, closest};
 use crate::ir::operator::Default as AttrDefault;
 use crate::ir::{AttrKind, AttrValue, OpId, Param, Registry, RuleRef, Signature};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, Line, RewriteItem, UnaryOp, VjpItem};
@@ -40,6 +40,9 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
     let errors = bag.error_count();
     let mut scope = Scope::new(library);
     let Some(op) = library.registry.id(&item.op.name) else {
+        if library.failed.contains(&item.op.name) {
+            return None;
+        }
         let names = library.registry.iter().map(|(_, op)| op.name());
         bag.push(
             Diagnostic::error("E0402", format!("there is no operator `{}`", item.op.name))
@@ -138,11 +141,17 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
     }
     for (name, conclusion) in operand_names.iter().zip(&conclusions) {
         if conclusion.is_none() {
-            bag.push(
-                Diagnostic::error("E0404", format!("no conclusion for `{}`", name.name))
-                    .at(name.span, "this operand gets no cotangent")
-                    .help(format!("add `g_{} = ..`, or `g_{} = none` if none flows to it", name.name, name.name)),
-            );
+            let wanted = format!("g_{}", name.name);
+            let locals = item.lines.iter().filter_map(|line| match line {
+                Line::Bind { name, .. } => Some(&*name.name),
+                _ => None,
+            });
+            let d = Diagnostic::error("E0404", format!("no conclusion for `{}`", name.name))
+                .at(name.span, "this operand gets no cotangent");
+            bag.push(match closest(&wanted, locals) {
+                Some(near) => d.help(format!("`{near}` is the name of a local definition: did you mean `{wanted}`?")),
+                None => d.help(format!("add `{wanted} = ..`, or `{wanted} = none` if none flows to it")),
+            });
         }
     }
     if bag.error_count() > errors {
@@ -220,6 +229,7 @@ pub fn compile_rewrite(
             bag.push(
                 Diagnostic::error("E0409", format!("`{other}` is not a class of rewrites"))
                     .at(item.class.span, "unknown class")
+                    .did_you_mean(other, ["exact", "real"])
                     .help(
                         "`[exact]` promises equality on every float, `[real]` over the reals without losing accuracy",
                     ),

@@ -31,6 +31,8 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
                             .at(expr.span, "not a constant")
                             .help("write a number, true, false or a list of whole numbers"),
                     );
+                    // Its uses are no further faults.
+                    scope.var(name, VarKind::Attr(None));
                     continue;
                 }
             },

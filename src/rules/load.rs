@@ -14,7 +14,7 @@ use super::typecheck;
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use crate::ir::{OpId, Operator, Registry};
 use crate::syntax::ast::{DefItem, Expr, ExprKind, Item, Line, RewriteItem, VjpItem};
-use crate::syntax::{PROGRAM_HEAD, parse_rules};
+use crate::syntax::{PROGRAM_HEAD, parse_rules, utf8};
 
 /// Which embedded files are loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,8 +127,13 @@ impl Files<'_> {
         if !self.seen.insert(identity) {
             return;
         }
-        match std::fs::read(path).and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other)) {
-            Ok(text) => self.parse(&path.display().to_string(), &text, path.parent()),
+        let name = path.display().to_string();
+        match std::fs::read(path).map(|bytes| utf8(&name, bytes)) {
+            Ok(Ok(text)) => self.parse(&name, &text, path.parent()),
+            Ok(Err(diagnostic)) => self.bag.push(match imported {
+                Some(span) => diagnostic.at(span, "imported here"),
+                None => diagnostic,
+            }),
             Err(error) => self.unreadable(path, &error, imported),
         }
     }
@@ -182,7 +187,7 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
         if scratch.is_full() {
             break;
         }
-        let library = Library { registry: &builtin, defs: &drafts };
+        let library = Library { registry: &builtin, defs: &drafts, failed: &BTreeSet::new() };
         if let Some(def) = compile_def(item, &library, sources, &mut scratch) {
             drafts.insert(item.name.name.clone(), Arc::new(def));
         }
@@ -205,22 +210,28 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
 
     // Second pass: bodies, in which those operators are calls.
     let mut compiled: Defs = BTreeMap::new();
+    let mut failed: BTreeSet<Arc<str>> = BTreeSet::new();
     for item in &order {
         if bag.is_full() {
             return None;
         }
-        let library = Library { registry: &registry, defs: &compiled };
-        if let Some(def) = compile_def(item, &library, sources, bag) {
-            let def = Arc::new(def);
-            if let Some(composite) = composites.iter().find(|c| c.name() == &*item.name.name) {
-                composite.complete(def.clone(), &registry);
+        let library = Library { registry: &registry, defs: &compiled, failed: &failed };
+        match compile_def(item, &library, sources, bag) {
+            Some(def) => {
+                let def = Arc::new(def);
+                if let Some(composite) = composites.iter().find(|c| c.name() == &*item.name.name) {
+                    composite.complete(def.clone(), &registry);
+                }
+                compiled.insert(item.name.name.clone(), def);
             }
-            compiled.insert(item.name.name.clone(), def);
+            None => {
+                failed.insert(item.name.name.clone());
+            }
         }
     }
     let trusted: BTreeSet<Span> = items[..typed_already].iter().filter_map(item_span).collect();
     let is_embedded = |span: Span| trusted.contains(&span);
-    let library = Library { registry: &registry, defs: &compiled };
+    let library = Library { registry: &registry, defs: &compiled, failed: &failed };
     let mut rules =
         RuleSet { registry: registry.clone(), vjps: BTreeMap::new(), rewrites: Vec::new(), defs: BTreeMap::new() };
     for item in unique_vjps(items, bag) {

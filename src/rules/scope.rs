@@ -1,6 +1,6 @@
 //! Names of one rule, and the compilation of its expressions against them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::attributes::AttrFunction;
@@ -18,6 +18,8 @@ pub struct Library<'a> {
     pub registry: &'a Registry,
     /// Composites that expand where they are called.
     pub defs: &'a BTreeMap<Arc<str>, Arc<Def>>,
+    /// Composites whose definitions are faulty: their calls are no further faults.
+    pub failed: &'a BTreeSet<Arc<str>>,
 }
 
 /// The names of one rule.
@@ -27,6 +29,8 @@ pub struct Scope<'a> {
     pub locals: Vec<Local>,
     names: BTreeMap<Arc<str>, Name>,
     elements: Vec<Arc<str>>,
+    /// Names that were reported as unknown: what is missing is one fault, however often it is used.
+    unknown: BTreeSet<Arc<str>>,
 }
 
 #[derive(Clone, Copy)]
@@ -49,7 +53,14 @@ pub enum Callee {
 
 impl<'a> Scope<'a> {
     pub fn new(library: &'a Library<'a>) -> Self {
-        Self { library, vars: Vec::new(), locals: Vec::new(), names: BTreeMap::new(), elements: Vec::new() }
+        Self {
+            library,
+            vars: Vec::new(),
+            locals: Vec::new(),
+            names: BTreeMap::new(),
+            elements: Vec::new(),
+            unknown: BTreeSet::new(),
+        }
     }
 
     /// Adds a metavariable under a name, or returns the one that the name has.
@@ -219,16 +230,19 @@ impl<'a> Scope<'a> {
                     let kind = AttrTermKind::Const(AttrValue::DType(dtype));
                     return Some(Compiled::Attr(AttrTerm { kind, span }));
                 }
-                bag.push(
-                    Diagnostic::error("E0401", format!("`{name}` is not bound in this rule"))
-                        .at(span, "unknown name")
-                        .note(format!("bound here: {}", self.bound_names()))
-                        .did_you_mean_or(
-                            name,
-                            self.names.keys().map(|k| &**k),
-                            format!("bind it on a line of its own: `{name} = ..`"),
-                        ),
-                );
+                if self.unknown.insert(name.clone()) {
+                    let names = self.names.keys().chain(&self.elements).map(|k| &**k);
+                    bag.push(
+                        Diagnostic::error("E0401", format!("`{name}` is not bound in this rule"))
+                            .at(span, "unknown name")
+                            .note(format!("bound here: {}", self.bound_names()))
+                            .did_you_mean_or(
+                                name,
+                                names.chain(DType::ALL.map(DType::name)),
+                                format!("bind it on a line of its own: `{name} = ..`"),
+                            ),
+                    );
+                }
                 None
             }
         }
@@ -278,16 +292,19 @@ impl<'a> Scope<'a> {
     }
 
     /// Finds what a call refers to, or reports it.
-    pub fn callee(&self, callee: &Ident, bag: &mut Diagnostics) -> Option<Callee> {
+    pub fn callee(&mut self, callee: &Ident, bag: &mut Diagnostics) -> Option<Callee> {
         if let Some(id) = self.library.registry.id(&callee.name) {
             return Some(Callee::Op(id));
         }
         if let Some(def) = self.library.defs.get(&callee.name) {
             return Some(Callee::Def(def.clone()));
         }
+        if self.library.failed.contains(&callee.name) || !self.unknown.insert(callee.name.clone()) {
+            return None;
+        }
         let names = self.library.registry.iter().map(|(_, op)| op.name());
         let defs = self.library.defs.keys().map(|k| &**k);
-        let functions = AttrFunction::ALL.iter().map(|(n, _, _)| *n);
+        let functions = AttrFunction::ALL.iter().map(|(n, _, _)| *n).chain(OF_TENSORS);
         bag.push(
             Diagnostic::error("E0402", format!("there is no operator or `def` named `{}`", callee.name))
                 .at(callee.span, "unknown operator")
@@ -315,6 +332,8 @@ impl<'a> Scope<'a> {
             return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Dim(tensor, axis), span }));
         }
         let function = AttrFunction::from_name(&callee.name);
+        // What is called and what it is called with may both be faulty.
+        let target = if function.is_none() { self.callee(callee, bag) } else { None };
         let mut values = Vec::new();
         for arg in args {
             values.push(self.compile(&arg.value, bag));
@@ -336,7 +355,7 @@ impl<'a> Scope<'a> {
             });
             return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Call(function, args.collect()), span }));
         }
-        let target = self.callee(callee, bag)?;
+        let target = if function.is_some() { self.callee(callee, bag) } else { target }?;
         // `splat(v)` without a type is the number v in tensor position.
         if &*callee.name == "splat" && values.len() == 1 {
             if let Some(Compiled::Attr(value)) = values.into_iter().next() {
@@ -470,6 +489,9 @@ pub fn as_term(value: Compiled) -> Term {
         Compiled::Attr(a) => Term { span: a.span, kind: TermKind::Literal(a) },
     }
 }
+
+/// Functions that ask for the type of a tensor.
+const OF_TENSORS: [&str; 5] = ["shape", "type", "dtype", "rank", "dim"];
 
 fn type_property(name: &str) -> Option<TypeProperty> {
     Some(match name {

@@ -14,6 +14,9 @@ pub const MAX_BRACKETS: usize = 3 * MAX_NESTING;
 /// Largest text in bytes.
 pub const MAX_TEXT: usize = 64 << 20;
 
+/// Longest name in characters. Messages show names in full.
+pub const MAX_NAME: usize = 255;
+
 /// Enough for [`MAX_NESTING`] levels of an unoptimised pest parser, for [`MAX_BRACKETS`] of its simplest rules and for [`super::MAX_HEIGHT`] levels of any walk
 /// over trees, several times over. The memory is only reserved; what is not used costs nothing.
 const STACK: usize = 512 << 20;
@@ -36,7 +39,7 @@ pub fn on_big_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-/// Refuses a text that is too large, too deep, or contains the character that recovery uses as a marker.
+/// Refuses a text that is too large, too deep, has a name that is too long, or contains the character that recovery uses as a marker.
 pub(super) fn refuse(sources: &SourceMap, file: FileId, form: Form, tokens: &[Token]) -> Option<Diagnostic> {
     let text = &*sources.file(file).text;
     if text.len() > MAX_TEXT {
@@ -47,6 +50,16 @@ pub(super) fn refuse(sources: &SourceMap, file: FileId, form: Form, tokens: &[To
         );
     }
     for t in tokens {
+        if t.kind == Kind::Word && t.end - t.start > MAX_NAME {
+            return Some(
+                Diagnostic::error(
+                    "E0112",
+                    format!("a name of {} characters, the limit is {MAX_NAME}", t.end - t.start),
+                )
+                .at(sources.span(file, t.start, t.start + MAX_NAME), "too long")
+                .help("choose a shorter name"),
+            );
+        }
         if t.kind == Kind::Stray && t.text(text).starts_with('\u{1A}') {
             return Some(
                 Diagnostic::error("E0101", "unexpected control character U+001A")
@@ -147,6 +160,19 @@ mod tests {
         assert!(!deep(&"x = if a then b else c\n".repeat(5000)));
         assert!(!deep(&"f(if a then b else c)".repeat(5000)));
         assert!(!deep(&")".repeat(5000)));
+    }
+
+    #[test]
+    fn long_names_are_refused_and_long_comments_are_not() {
+        let refused = |text: &str| {
+            let mut sources = SourceMap::new();
+            let file = sources.add("t", text);
+            refuse(&sources, file, Form::Kina, &scan(text, Form::Kina)).map(|d| d.code)
+        };
+        let (name, longer) = ("n".repeat(MAX_NAME), "n".repeat(MAX_NAME + 1));
+        assert_eq!(refused(&format!("x + {name}")), None);
+        assert_eq!(refused(&format!("x // {longer}\n + 1{longer}")), None);
+        assert_eq!(refused(&format!("x + {longer}")), Some("E0112"));
     }
 
     #[test]

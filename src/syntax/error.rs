@@ -1,12 +1,11 @@
 //! Syntax errors in human words.
 
-use std::fmt;
-
 use pest::error::{Error, ErrorVariant, InputLocation};
 
 use super::grammar::{Rule, Weight, describe};
 use super::scan::{Kind, Token};
-use crate::diagnostics::{Diagnostic, FileId, SourceMap};
+use super::strange::{Found, token_hint};
+use crate::diagnostics::{Diagnostic, FileId, SourceMap, closest};
 
 /// The byte offset of an error in the text that pest was given.
 pub(super) fn offset(error: &Error<Rule>) -> usize {
@@ -48,17 +47,25 @@ pub(super) fn syntax_error(
             sources.span(file, last, last)
         }
     };
-    let message = match &expected {
-        Some(words) => format!("expected {words}, found {found}"),
-        None => format!("unexpected {found}"),
+    // Inside a token that is none, what the grammar expected says nothing.
+    let is_token = token.is_none_or(|t| t.start >= at || t.kind != Kind::Stray);
+    let (message, label) = match &expected {
+        Some(words) if is_token => (format!("expected {words}, found {found}"), format!("expected {words}")),
+        _ => (format!("unexpected {found}"), "not understood".to_owned()),
     };
-    let label = expected.map_or_else(|| "not understood".to_string(), |words| format!("expected {words}"));
     let mut d = Diagnostic::error("E0101", message).at(span, label);
     if let Some(open) = unclosed(tokens, at) {
         d = d.also(sources.span(file, open.start, open.end), "still open here");
     }
-    let next = tokens.iter().find(|t| token.is_some_and(|found| t.start >= found.end));
-    hint(d, positives, token, next.map_or("", |t| t.text(text)), text)
+    let index = token.and_then(|t| tokens.iter().position(|other| other == t));
+    let near = |offset: isize| {
+        let other = index.and_then(|i| tokens.get(i.checked_add_signed(offset)?));
+        other.map_or("", |t| t.text(text))
+    };
+    match hint(positives, token, [near(-1), near(0), near(1)]) {
+        Some(help) => d.help(help),
+        None => d,
+    }
 }
 
 /// `a, b or c`, the most specific expectations only, in grammar-independent order.
@@ -84,33 +91,49 @@ fn expected_words(positives: &[Rule]) -> Option<String> {
     Some(if head.is_empty() { (*last).to_string() } else { format!("{} or {last}", head.join(", ")) })
 }
 
-fn hint(d: Diagnostic, positives: &[Rule], token: Option<&Token>, next: &str, text: &str) -> Diagnostic {
-    let found = token.map_or("", |t| t.text(text));
-    match token.map(|t| t.kind) {
-        Some(Kind::Stray | Kind::Number) => {
-            if let Some(help) = token_hint(found) {
-                return d.help(help);
-            }
-        }
-        Some(Kind::Bar) => {
-            return d.help("three minus signs are the bar of a rule; write `-(-(-x))` for three negations");
-        }
-        _ => {}
-    }
+/// The way out. `near` are the texts of the token before the one that was found, of that one, and of the next.
+fn hint(positives: &[Rule], token: Option<&Token>, near: [&str; 3]) -> Option<String> {
+    let [before, found, next] = near;
+    let kind = token.map(|t| t.kind);
     let wants = |rule: Rule| positives.contains(&rule);
-    if RESERVED.contains(&found) && (wants(Rule::ident) || wants(Rule::tuple_pattern) || wants(Rule::param)) {
-        d.help(format!("`{found}` is a reserved word: choose another name"))
+    let special = match kind {
+        Some(Kind::Stray | Kind::Number) => token_hint(found),
+        Some(Kind::Bar) => {
+            Some("three minus signs are the bar of a rule; write `-(-(-x))` for three negations".to_owned())
+        }
+        _ => None,
+    };
+    let behind_expression = wants(Rule::infix);
+    // `wher rank(x) > 0`
+    let statement = closest(before, ["where", "domain", "kink", "example", "not_a_derivative"]);
+    let help = if special.is_some() {
+        return special;
+    } else if RESERVED.contains(&found) && (wants(Rule::ident) || wants(Rule::tuple_pattern) || wants(Rule::param)) {
+        return Some(format!("`{found}` is a reserved word: choose another name"));
+    } else if found == "#" || (found, next) == ("/", "*") {
+        "comments start with `//`"
     } else if wants(Rule::kw_in) {
-        d.help("a `let name = value` is followed by `in`")
+        "a `let name = value` is followed by `in`"
+    } else if found == ";" {
+        "nothing ends with `;`: a `let` is followed by `in`"
     } else if wants(Rule::kw_with) {
-        d.help("write `handle f(x) with reverseMode`")
-    } else if next == "=" && token.is_some_and(|t| t.kind == Kind::Word) && !wants(Rule::ident) {
-        d.help(format!("`{found} =` starts a statement; is something missing before it? Equality is written `==`"))
-    } else if found == "=" && wants(Rule::infix) {
-        d.help("equality is written `==`")
+        "write `handle f(x) with reverseMode`"
+    } else if (before, kind) == (".", Some(Kind::Number)) {
+        "parts of a tuple get names: `let (a, b) = t in ..`"
+    } else if let Some(word) = statement.filter(|_| wants(Rule::assign)) {
+        return Some(format!("did you mean `{word}`?"));
+    } else if next == "=" && kind == Some(Kind::Word) && !wants(Rule::ident) {
+        return Some(format!(
+            "`{found} =` starts a statement; is something missing before it? Equality is written `==`"
+        ));
+    } else if found == "=" && behind_expression {
+        "equality is written `==`"
+    } else if behind_expression && ["^", "@", "&", "|", "~", "?"].contains(&found) || (before, found) == ("*", "*") {
+        "operators are `+ - * /` and comparisons; everything else is a call, `f(x, y)` or `x.f(y)`"
     } else {
-        d
-    }
+        return None;
+    };
+    Some(help.to_owned())
 }
 
 /// The innermost bracket that is open at byte `at`.
@@ -128,37 +151,4 @@ fn unclosed(tokens: &[Token], at: usize) -> Option<Token> {
         }
     }
     open.pop()
-}
-
-/// The way out where a token is none.
-pub(super) fn token_hint(token: &str) -> Option<&'static str> {
-    if !token.is_ascii() {
-        Some("names are ASCII letters, digits and `_`; other characters belong in comments")
-    } else if token.starts_with('"') {
-        Some("a text in quotes ends on its line")
-    } else if token.starts_with(|c: char| c.is_ascii_digit()) && !token.bytes().all(|b| b.is_ascii_digit()) {
-        Some("numbers look like `12`, `0.5` or `1e-5`")
-    } else {
-        None
-    }
-}
-
-/// A token of a text in a message: at most 24 characters, none of which controls a terminal.
-pub(super) struct Found<'a>(pub &'a str);
-
-impl fmt::Display for Found<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("`")?;
-        for (i, c) in self.0.chars().enumerate() {
-            match c {
-                _ if i == 24 => {
-                    f.write_str("..")?;
-                    break;
-                }
-                c if c.is_control() => write!(f, "U+{:04X}", u32::from(c))?,
-                c => write!(f, "{c}")?,
-            }
-        }
-        f.write_str("`")
-    }
 }

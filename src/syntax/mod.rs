@@ -24,11 +24,14 @@ mod roundtrip;
 mod rules;
 mod scan;
 mod sexpr;
+mod statements;
+mod strange;
 
 pub use comments::{Comment, comments};
-pub use depth::{MAX_BRACKETS, MAX_NESTING, MAX_TEXT, on_big_stack};
+pub use depth::{MAX_BRACKETS, MAX_NAME, MAX_NESTING, MAX_TEXT, on_big_stack};
 pub use expr::MAX_HEIGHT;
 pub use form::{Form, PROGRAM_HEAD};
 pub use print::{Remarks, print_expr, print_program};
 pub use program::parse_program;
 pub use rules::parse_rules;
+pub use strange::utf8;

@@ -4,6 +4,8 @@
 //! the `let` itself) is overwritten by a marker of the same length, which the grammar reads as an expression, and the
 //! text is parsed again.
 
+use std::collections::HashSet;
+
 use pest::Parser;
 
 use super::ast::{Expr, ExprKind, Program};
@@ -38,6 +40,7 @@ fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> Program {
     let mut masked = text.to_string();
     let mut masks: Vec<(usize, usize)> = Vec::new();
     let mut last_error = None;
+    let mut strange: HashSet<&str> = HashSet::new();
     for _ in 0..MAX_ERRORS {
         match KinaParser::parse(Rule::program, &masked) {
             Ok(pairs) => {
@@ -49,7 +52,11 @@ fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> Program {
                 let at = offset(&error);
                 // Behind a mask errors come in order; one before or directly behind it is a consequence of it.
                 let behind_mask = masks.last().and_then(|(_, end)| tokens.iter().find(|t| t.start >= *end));
-                if last_error.is_none_or(|last| at > last) && behind_mask.is_none_or(|t| t.start != at) {
+                // A name that is none is one fault, however often it is used.
+                let found = tokens.iter().find(|t| t.end > at).filter(|t| t.kind == Kind::Stray);
+                let is_word = |t: &&Token| t.text(text).contains(char::is_alphanumeric);
+                let is_new = found.filter(is_word).is_none_or(|t| strange.insert(t.text(text)));
+                if is_new && last_error.is_none_or(|last| at > last) && behind_mask.is_none_or(|t| t.start != at) {
                     bag.push(syntax_error(sources, file, &error, at, text.len(), &tokens));
                 }
                 last_error = Some(last_error.map_or(at, |last: usize| last.max(at)));

@@ -12,6 +12,8 @@ use super::expr::{Builder, Node};
 use super::form::Form;
 use super::grammar::{KinaParser, Rule};
 use super::scan::{Kind, Token, scan};
+use super::statements::{body_end, further_faults};
+use super::strange::Found;
 use crate::diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 /// Parses a rule file. Faulty items are reported (E01xx) and left out.
@@ -29,18 +31,15 @@ fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> RuleFile {
     }
     let starts = item_starts(&tokens, text);
     let first = starts.first().copied().unwrap_or(tokens.len());
-    if let Some(stray) = tokens[..first].first() {
-        bag.push(
-            Diagnostic::error(
-                "E0101",
-                format!("expected `vjp`, `rewrite`, `def` or `import`, found `{}`", stray.text(text)),
-            )
-            .at(sources.span(file, stray.start, stray.end), "not the start of a rule"),
-        );
-    }
+    let stray = |tokens: &[Token], bag: &mut Diagnostics| {
+        if let Some(first) = tokens.first() {
+            bag.push(no_item(sources, file, first));
+        }
+    };
+    stray(&tokens[..first], bag);
     for (i, start) in starts.iter().enumerate() {
         let end = starts.get(i + 1).copied().unwrap_or(tokens.len());
-        let tokens = &tokens[*start..end];
+        let (tokens, behind) = tokens[*start..end].split_at(item_end(&tokens[*start..end]));
         let (Some(head), Some(last)) = (tokens.first(), tokens.last()) else { continue };
         match KinaParser::parse(Rule::item, &text[head.start..last.end]) {
             Ok(pairs) => {
@@ -53,10 +52,33 @@ fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> RuleFile {
             Err(error) => {
                 let at = head.start + offset(&error);
                 bag.push(syntax_error(sources, file, &error, at, last.end, tokens));
+                further_faults(sources, file, tokens, at, bag);
             }
         }
+        stray(behind, bag);
     }
     items
+}
+
+/// How many of the tokens from an item's keyword to the next item's belong to it: with its closing brace it ends.
+fn item_end(tokens: &[Token]) -> usize {
+    match tokens.iter().position(|t| t.kind == Kind::Open(b'{')) {
+        Some(open) => (body_end(tokens, open) + 1).min(tokens.len()),
+        None => tokens.len(),
+    }
+}
+
+/// Reports what stands between items.
+fn no_item(sources: &SourceMap, file: FileId, token: &Token) -> Diagnostic {
+    let found = token.text(&sources.file(file).text);
+    let message = format!("expected `vjp`, `rewrite`, `def` or `import`, found {}", Found(found));
+    Diagnostic::error("E0101", message)
+        .at(sources.span(file, token.start, token.end), "not the start of a rule")
+        .did_you_mean_or(
+            found,
+            ["vjp", "rewrite", "def", "import", "override"],
+            "a rule file is a list of `vjp`, `rewrite` and `def` items",
+        )
 }
 
 /// Indices of the tokens that start an item.

@@ -65,8 +65,15 @@ pub(super) fn scan(source: &str, form: Form) -> Vec<Token> {
 fn token(c: char, rest: &str) -> (Kind, usize) {
     let run = |accept: fn(char) -> bool| rest.find(|c| !accept(c)).unwrap_or(rest.len());
     match c {
-        'a'..='z' | 'A'..='Z' | '_' => (Kind::Word, run(|c| c.is_ascii_alphanumeric() || c == '_')),
-        '0'..='9' => (Kind::Number, run(|c| c.is_ascii_alphanumeric() || c == '_')),
+        c if is_wordlike(c) => {
+            let len = run(is_wordlike);
+            let kind = match c {
+                _ if !rest[..len].is_ascii() => Kind::Stray,
+                '0'..='9' => Kind::Number,
+                _ => Kind::Word,
+            };
+            (kind, len)
+        }
         '"' => match rest[1..].find(['"', '\n', '\r']) {
             Some(end) if rest[1 + end..].starts_with('"') => (Kind::Text, end + 2),
             Some(end) => (Kind::Stray, end + 1),
@@ -91,17 +98,22 @@ fn token(c: char, rest: &str) -> (Kind, usize) {
     }
 }
 
+/// May stand in what a writer means as one name: letters and digits of any script.
+fn is_wordlike(c: char) -> bool {
+    c == '_' || c.is_alphanumeric()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn tokens_of_any_text() {
-        let text = "\u{FEFF}let é = // ( ünï\r---- \"a(b\" <=>}";
+        let text = "\u{FEFF}let naïve2 = // ( ünï\r---- \"a(b\" <=>}";
         let found: Vec<(Kind, &str)> = scan(text, Form::Kina).iter().map(|t| (t.kind, t.text(text))).collect();
         let expected = [
             (Kind::Word, "let"),
-            (Kind::Stray, "é"),
+            (Kind::Stray, "naïve2"),
             (Kind::Punctuation, "="),
             (Kind::Bar, "----"),
             (Kind::Text, "\"a(b\""),

@@ -168,7 +168,23 @@ fn typing_premises_are_checked() {
         (
             "axis twice",
             "let x = tensor<F32, [2, 3], @host> in\nx.sum(axis=[1, -1])",
-            &["E0304", "p.kina:2:12", "axis -1 stands twice", "-1 is the last axis"],
+            &[
+                "E0304",
+                "p.kina:2:16",
+                "1 and -1 are the same axis of a tensor of rank 2",
+                "first here",
+                "0 to 1, or -2 to -1",
+            ],
+        ),
+        (
+            "axis twice, written the same",
+            "let x = tensor<F32, [2, 3], @host> in\nx.transpose(perm=[0, 0])",
+            &["E0304", "p.kina:2:22", "axis 0 stands twice", "again here", "name every axis once"],
+        ),
+        (
+            "one of several axes out of range",
+            "let x = tensor<F32, [2, 3], @host> in\nx.sum(axis=[0, -3])",
+            &["E0304", "p.kina:2:16", "axis -3 is out of range for rank 2"],
         ),
         (
             "no axis",

@@ -23,12 +23,13 @@ use pest::Parser;
 
 use super::ast::{Expr, ExprKind, Ident, Program, UnaryOp};
 use super::depth::refuse;
-use super::error::{Found, offset, syntax_error, token_hint};
+use super::error::{offset, syntax_error};
 use super::expr::{Builder, Built, Node, error};
 use super::form::{Form, PROGRAM_HEAD};
 use super::grammar::{KinaParser, Rule};
 use super::program::MAX_ERRORS;
 use super::scan::{Kind, Token, scan};
+use super::strange::{Found, token_hint};
 use crate::diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
 /// Words that are heads of lists with a meaning of their own.
@@ -270,7 +271,7 @@ impl Reader<'_> {
 
 /// The way out where something is no datum.
 fn stray_hint(text: &str) -> Option<String> {
-    let common = token_hint(text).map(str::to_owned);
+    let common = token_hint(text);
     let word = |text: &str| text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     common.or_else(|| match (text.split_at(1), text.split_once('=')) {
         _ if text.starts_with("//") => Some("comments start with `;`".to_owned()),

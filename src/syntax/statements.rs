@@ -1,0 +1,110 @@
+//! The statements of a faulty rule, each on its own, so that one fault does not hide the next.
+
+use pest::Parser;
+
+use super::error::{offset, syntax_error};
+use super::grammar::{KinaParser, Rule};
+use super::scan::{Kind, Token};
+use crate::diagnostics::{Diagnostics, FileId, SourceMap};
+
+/// Tokens from `first` up to `end` (not included), and the grammar rule that they are to match.
+struct Statement {
+    first: usize,
+    end: usize,
+    rule: Rule,
+}
+
+/// Reports the faults of an item beyond its first one, which is at byte `at` and is reported already. `tokens` are those
+/// of the item, from its keyword on.
+pub(super) fn further_faults(sources: &SourceMap, file: FileId, tokens: &[Token], at: usize, bag: &mut Diagnostics) {
+    let text = &*sources.file(file).text;
+    for statement in statements(tokens, text) {
+        let (Some(first), Some(last)) = (tokens.get(statement.first), tokens[..statement.end].last()) else { continue };
+        // What stands first in the next statement may be where this one was found to be incomplete.
+        let next = tokens.get(statement.end).map_or(usize::MAX, |t| t.start);
+        if first.start < at && at <= next || first.start == at && !is_start(tokens, statement.first, text) {
+            continue;
+        }
+        if let Err(error) = KinaParser::parse(statement.rule, &text[first.start..last.end]) {
+            let at = first.start + offset(&error);
+            bag.push(syntax_error(sources, file, &error, at, last.end, &tokens[statement.first..]));
+        }
+    }
+}
+
+/// The statements between the braces of an item.
+fn statements(tokens: &[Token], text: &str) -> Vec<Statement> {
+    let Some(open) = tokens.iter().position(|t| t.kind == Kind::Open(b'{')) else { return Vec::new() };
+    let is_vjp = tokens[..open].iter().any(|t| t.text(text) == "vjp");
+    let end = body_end(tokens, open);
+    let Some(margin) = tokens.get(open + 1).map(|t| column(text, t.start)) else { return Vec::new() };
+    let mut starts = vec![open + 1];
+    let mut depth = 0usize;
+    for i in open + 1..end {
+        let first_of_line = text[tokens[i - 1].end..tokens[i].start].contains(['\n', '\r']);
+        // A named argument may start a line of its own; a statement stands outside of brackets, or, where one was
+        // forgotten, at the margin.
+        let outside = || depth == 0 || column(text, tokens[i].start) == margin;
+        if i > open + 1 && first_of_line && outside() && is_start(tokens, i, text) {
+            starts.push(i);
+            depth = 0;
+        }
+        match tokens[i].kind {
+            Kind::Open(_) => depth += 1,
+            Kind::Close(_) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    let ends: Vec<usize> = starts.iter().skip(1).copied().chain([end]).collect();
+    let mut out = Vec::new();
+    for (i, (first, end)) in starts.into_iter().zip(ends).enumerate() {
+        let rule = match tokens.get(first) {
+            _ if first >= end => continue,
+            // A bar is whole, or it is the fault that was reported.
+            Some(t) if t.kind == Kind::Bar => continue,
+            Some(t) if t.text(text) == "=>" || t.text(text) == "<=>" => Rule::result_alone,
+            // A rewrite starts with its left side, which may share a line with the arrow.
+            _ if i == 0 && !is_start(tokens, first, text) => continue,
+            _ if i == 0 && is_vjp => Rule::premise_alone,
+            _ => Rule::line_alone,
+        };
+        out.push(Statement { first, end, rule });
+    }
+    out
+}
+
+/// The closing brace of the body that opens at `open`, or the end.
+pub(super) fn body_end(tokens: &[Token], open: usize) -> usize {
+    let mut depth = 0usize;
+    for (i, t) in tokens.iter().enumerate().skip(open) {
+        match t.kind {
+            Kind::Open(b'{') => depth += 1,
+            Kind::Close(b'{') => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return i;
+        }
+    }
+    tokens.len()
+}
+
+/// Could a statement start at token `i`?
+fn is_start(tokens: &[Token], i: usize, text: &str) -> bool {
+    let word = |i: usize| tokens.get(i).map_or("", |t| t.text(text));
+    match tokens[i].kind {
+        Kind::Bar => true,
+        Kind::Punctuation => matches!(word(i), "=>" | "<=>"),
+        Kind::Word => {
+            matches!(word(i), "where" | "domain" | "kink" | "example" | "not_a_derivative")
+                || word(i + 1) == "="
+                || (word(i + 1), word(i + 3), word(i + 4)) == ("[", "]", "=")
+        }
+        _ => false,
+    }
+}
+
+/// How far from the start of its line a byte stands, in bytes.
+fn column(text: &str, at: usize) -> usize {
+    at - text[..at].rfind(['\n', '\r']).map_or(0, |end| end + 1)
+}
