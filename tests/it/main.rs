@@ -9,6 +9,7 @@ mod differential;
 mod docs;
 mod forms;
 mod functions;
+mod fuzz_seeds;
 mod hostile_text;
 mod language;
 mod library;
