@@ -2,6 +2,10 @@
 
 use std::ffi::{c_char, c_int};
 
+/// Generated programs and what is asked of them: the differential tests, here with the fuzzer in place of proptest.
+#[allow(dead_code, unused_imports, reason = "the tests among them are not part of this build")]
+#[path = "../../tests/it/differential/mod.rs"]
+pub mod differential;
 pub mod mutate;
 pub mod units;
 

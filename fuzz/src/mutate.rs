@@ -4,8 +4,20 @@ use std::ops::Range;
 
 /// Numbers at which something changes.
 const NUMBERS: [&str; 14] = [
-    "0", "1", "2", "3", "4", "63", "64", "65", "4096", "4294967296", "9223372036854775807", "9223372036854775808",
-    "1e-5", "1e400",
+    "0",
+    "1",
+    "2",
+    "3",
+    "4",
+    "63",
+    "64",
+    "65",
+    "4096",
+    "4294967296",
+    "9223372036854775807",
+    "9223372036854775808",
+    "1e-5",
+    "1e400",
 ];
 
 /// Changes a text of `size` bytes in place, half of the time by the fuzzer's own mutations; returns its new size.

@@ -9,6 +9,7 @@ mod differential;
 mod docs;
 mod forms;
 mod functions;
+mod fuzz_seeds;
 mod language;
 mod library;
 mod masks;

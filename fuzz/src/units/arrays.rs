@@ -1,11 +1,11 @@
-//! Array files: read from a file, from a pipe and from within an archive, written and read again.
+//! Array files: read from a file, from a pipe and from within archives, written and read again.
 
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kina_ad::exec::Tensor;
-use kina_ad::exec::arrays::{ArrayError, read_npy, read_npz, write_npy, write_npz};
+use kina_ad::exec::arrays::{Archive, ArchiveFormat, ArrayError, read_npy, read_npz, read_safetensors, write_npy};
 use zip::CompressionMethod;
 use zip::write::SimpleFileOptions;
 
@@ -17,8 +17,8 @@ pub fn run(data: &[u8]) {
     let path = directory.path().join("input");
     write(&path, data);
     npy(&path, data, directory.path());
-    npz(&path, directory.path());
-    // Further formats: read `path` as each, and hold what comes back to `written_and_read`.
+    archive(&path, read_npz(&path), ArchiveFormat::Npz, directory.path());
+    archive(&path, read_safetensors(&path), ArchiveFormat::Safetensors, directory.path());
 }
 
 /// As an `.npy` file, as the same bytes through a pipe, and as an array of an archive.
@@ -36,26 +36,42 @@ fn npy(path: &Path, data: &[u8], directory: &Path) {
         same(&from_file, &arrays.map(|mut a| a.swap_remove("x").expect("the array of the archive")), "an archive");
     }
     if let Ok(tensor) = from_file {
-        written_and_read(&tensor, directory);
+        let copy = directory.join("copy.npy");
+        write_npy(&copy, &tensor).expect("an array that was read");
+        assert!(identical(&tensor, &read_npy(&copy).expect("what was written")));
     }
 }
 
-fn npz(path: &Path, directory: &Path) {
-    let arrays = read_npz(path);
+/// As an archive, read as a whole and array by array, and written in its own format again.
+fn archive<A>(path: &Path, arrays: Result<A, ArrayError>, format: ArchiveFormat, directory: &Path)
+where
+    A: IntoIterator<Item = (String, Tensor)>,
+{
     shown(&arrays);
     let Ok(arrays) = arrays else { return };
-    let copy = directory.join("copy.npz");
-    // Names may be what no file can be called; they are kept all the same.
-    write_npz(&copy, arrays.iter().map(|(name, tensor)| (name.as_str(), tensor))).expect("arrays that were read");
-    let again = read_npz(&copy).expect("what was written");
-    assert!(arrays.keys().eq(again.keys()));
-    assert!(arrays.values().zip(again.values()).all(|(a, b)| identical(a, b)));
+    let arrays: Vec<(String, Tensor)> = arrays.into_iter().collect();
+    holds(path, &arrays);
+    let copy = directory.join("copy").with_extension(format.extension());
+    let named = arrays.iter().map(|(name, tensor)| (name.as_str(), tensor));
+    format.write(&copy, named).expect("arrays that were read");
+    holds(&copy, &arrays);
 }
 
-fn written_and_read(tensor: &Tensor, directory: &Path) {
-    let copy: PathBuf = directory.join("copy.npy");
-    write_npy(&copy, tensor).expect("an array that was read");
-    assert!(identical(tensor, &read_npy(&copy).expect("what was written")));
+/// Does the archive hold exactly these arrays? The formats have orders of their own.
+fn holds(path: &Path, arrays: &[(String, Tensor)]) {
+    let mut archive = match Archive::open(path) {
+        Ok(archive) => archive,
+        // What precedes the first entry of a zip archive hides its format, not its arrays.
+        Err(error) => return shown::<()>(&Err(error)),
+    };
+    let mut names = archive.names();
+    names.sort();
+    let mut wanted: Vec<&String> = arrays.iter().map(|(name, _)| name).collect();
+    wanted.sort();
+    assert!(names.iter().eq(wanted));
+    for (name, tensor) in arrays {
+        assert!(identical(tensor, &archive.read(name, None).expect("an array that was read before")));
+    }
 }
 
 /// NaNs included.
@@ -74,8 +90,8 @@ fn same(direct: &Result<Tensor, ArrayError>, other: &Result<Tensor, ArrayError>,
 
 fn shown<T>(result: &Result<T, ArrayError>) {
     if let Err(error) = result {
-        assert!(!error.to_string().is_empty());
-        error.diagnostic();
+        let diagnostic = error.diagnostic();
+        assert!(!diagnostic.message.is_empty());
     }
 }
 

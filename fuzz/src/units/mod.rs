@@ -5,8 +5,6 @@
 
 pub mod arrays;
 pub mod execute;
-mod generate;
-mod noise;
 pub mod program;
 pub mod rules;
 mod shown;

@@ -1,8 +1,7 @@
-//! Program text: parsed, checked, printed and parsed again, differentiated, optimised, scheduled.
+//! Program text: parsed, printed in both forms and parsed again, checked, differentiated, optimised, scheduled.
 
-use kina_ad::diagnostics::{Diagnostics, SourceMap};
 use kina_ad::ir::print::{PrintOptions, Printer};
-use kina_ad::syntax::{parse_program, print_expr};
+use kina_ad::syntax::Form;
 use kina_ad::{CheckOptions, Graph, Level, Session};
 
 use super::{default_session, shown};
@@ -12,34 +11,33 @@ const MAX_NODES: usize = 2_000;
 
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    round_trip(text);
     let mut session = default_session();
     let options = CheckOptions { cotangent_input: text.len() % 2 == 1 };
-    match session.check("program.kina", text, &options) {
+    let graph = session.parse("program.kina", text).and_then(|program| {
+        let graph = session.check_tree(&program, &options);
+        let shown = graph.as_ref().map_or(String::new(), |graph| graph_text(&session, graph));
+        for form in [Form::Kina, Form::Sexpr] {
+            let printed = session.print(&program, form);
+            round_trip(&printed, form, &shown, &options);
+        }
+        graph
+    });
+    match graph {
         Ok(graph) => compile(&session, &graph, text.len().is_multiple_of(8)),
         Err(refusal) => shown::refusal(&refusal),
     }
 }
 
-/// A program that parses is printed as a text that parses to the same program.
-fn round_trip(text: &str) {
-    let Some(printed) = reprint(text) else { return };
-    let again = reprint(&printed);
-    assert_eq!(again.as_ref(), Some(&printed), "printing is not stable for {text:?}");
-    let graph_of = |text: &str| {
-        let mut session = default_session();
-        let graph = session.check("program.kina", text, &CheckOptions::default()).ok()?;
-        Some(graph_text(&session, &graph))
+/// What was printed reads as it prints, and means the same. `graph` is empty if the program is refused.
+fn round_trip(printed: &str, form: Form, graph: &str, options: &CheckOptions) {
+    let mut session = default_session();
+    let program = match session.parse("printed.kina", printed) {
+        Ok(program) => program,
+        Err(refusal) => panic!("the printed program has syntax errors: {refusal}\n{printed}"),
     };
-    assert_eq!(graph_of(text), graph_of(&printed), "{text:?} means something else when it is printed: {printed:?}");
-}
-
-/// The program printed; `None` if it has syntax errors.
-fn reprint(text: &str) -> Option<String> {
-    let (mut sources, mut bag) = (SourceMap::new(), Diagnostics::new());
-    let file = sources.add("program.kina", text);
-    let program = parse_program(&sources, file, &mut bag);
-    (!bag.has_errors()).then(|| print_expr(&program.body))
+    assert_eq!(session.print(&program, form), printed, "printing is not stable");
+    let again = session.check_tree(&program, options).map_or(String::new(), |graph| graph_text(&session, &graph));
+    assert_eq!(again, graph, "the program means something else when it is printed:\n{printed}");
 }
 
 fn graph_text(session: &Session, graph: &Graph) -> String {
@@ -49,7 +47,6 @@ fn graph_text(session: &Session, graph: &Graph) -> String {
 
 /// Differentiates and optimises. `twice`: again from the start, which must give the same bytes.
 pub fn compile(session: &Session, graph: &Graph, twice: bool) {
-    graph_text(session, graph);
     if graph.len() > MAX_NODES {
         return;
     }
@@ -65,7 +62,7 @@ pub fn compile(session: &Session, graph: &Graph, twice: bool) {
 fn optimised(session: &Session, graph: &Graph, level: Level) -> Option<String> {
     let result = session.differentiate(graph).and_then(|mut program| session.optimise(&mut program, level));
     match result {
-        Ok(optimised) => Some(shown::graph(&optimised.graph, session, level) + &optimised.summary()),
+        Ok(optimised) => Some(shown::optimised(&optimised, session)),
         Err(refusal) => {
             shown::refusal(&refusal);
             None

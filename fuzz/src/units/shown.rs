@@ -1,9 +1,9 @@
 //! Everything that can be shown is shown, to find what cannot.
 
 use kina_ad::diagnostics::{Diagnostic, Diagnostics, SourceMap, Style, render, to_json};
+use kina_ad::egraph::Optimised;
 use kina_ad::ir::print::{PrintOptions, Printer};
-use kina_ad::schedule::schedule;
-use kina_ad::{Graph, Level, Refusal, Session};
+use kina_ad::{Refusal, Session};
 
 /// Renders a refusal in every form. Each error of a text must have a place in it and a way out.
 pub fn refusal(refusal: &Refusal) {
@@ -38,14 +38,22 @@ fn well_formed(diagnostic: &Diagnostic, sources: &SourceMap) {
     assert!(syntax || !diagnostic.help.is_empty(), "no way out: {diagnostic:?}");
 }
 
-/// Prints a graph in every form, and its schedule.
-pub fn graph(graph: &Graph, session: &Session, level: Level) -> String {
-    let printer = Printer::new(graph, &session.rules.registry, &session.sources);
+/// Prints an optimised program in every form, and its schedule.
+pub fn optimised(optimised: &Optimised, session: &Session) -> String {
+    let printer = Printer::new(&optimised.graph, &session.rules.registry, &session.sources);
     printer.json().to_string();
     printer.dot();
-    session.locations(graph);
-    let schedule = schedule(graph, &session.rules.registry, level).expect("what was extracted can be scheduled");
-    schedule.to_text(printer.names());
-    schedule.to_dot(printer.names());
-    printer.text(PrintOptions { origins: true })
+    session.locations(&optimised.graph);
+    match session.schedule(optimised) {
+        Ok(schedule) => {
+            schedule.to_text(printer.names());
+            schedule.to_dot(printer.names());
+        }
+        // A value that is too large has no address; everything else is a fault of an earlier stage.
+        Err(refusal) => {
+            diagnostics(&refusal.diagnostics, &refusal.sources);
+            assert!(refusal.diagnostics.iter().all(|d| d.code == "E0605"), "{refusal}");
+        }
+    }
+    printer.text(PrintOptions { origins: true }) + &optimised.summary()
 }

@@ -17,8 +17,10 @@ mod functions;
 mod noise;
 mod oracle;
 mod redex;
+#[cfg(test)]
 mod regressions;
 mod script;
+#[cfg(test)]
 mod sensitivity;
 mod values;
 mod vocabulary;
@@ -29,11 +31,15 @@ use std::path::{Path, PathBuf};
 use kina_ad::{RuleOptions, Session};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 
-use build::build;
 use case::Case;
-use compare::{Disagreement, INTERPRETED, Program};
-use script::{Script, scripts};
-use vocabulary::Vocabulary;
+use compare::Disagreement;
+use script::scripts;
+
+// What the fuzz target `execute` needs as well.
+pub use build::build;
+pub use compare::{INTERPRETED, Program, WAYS};
+pub use script::Script;
+pub use vocabulary::Vocabulary;
 
 /// Steps of the longest scripts.
 const STEPS: usize = 20;
@@ -83,6 +89,7 @@ fn counterexample(
 }
 
 /// A failure is printed, and kept among the regressions.
+#[cfg(test)]
 fn keep(failure: Option<(Case, String)>) {
     let Some((case, reason)) = failure else { return };
     let text = format!("// {}\n{case}", reason.lines().next().unwrap_or_default());

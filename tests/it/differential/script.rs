@@ -22,6 +22,20 @@ pub struct Script {
     pub results: [u8; 3],
 }
 
+impl Script {
+    /// The script that bytes say, at most [`STEPS`](super::STEPS) steps long: three for the results, then a verb and its
+    /// numbers for each step. What is missing is zero.
+    pub fn from_bytes(bytes: &[u8]) -> Script {
+        let mut bytes = Numbers::new(bytes);
+        let results = std::array::from_fn(|_| bytes.next());
+        let mut steps = Vec::new();
+        while !bytes.0.is_empty() && steps.len() < super::STEPS {
+            steps.push(Step { verb: bytes.next().into(), numbers: std::array::from_fn(|_| bytes.next()) });
+        }
+        Script { steps, results }
+    }
+}
+
 /// All scripts of up to `steps` steps over a vocabulary of `verbs` verbs.
 pub fn scripts(verbs: usize, steps: usize) -> impl Strategy<Value = Script> {
     let step = (0..verbs, proptest::array::uniform20(any::<u8>())).prop_map(|(verb, numbers)| Step { verb, numbers });
