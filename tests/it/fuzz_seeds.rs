@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 
 use kina_ad::ir::Registry;
 
-const TARGETS: [(&str, fn(&[u8])); 4] = [
+/// What a target does with one input.
+type Unit = fn(&[u8]);
+
+const TARGETS: [(&str, Unit); 4] = [
     ("program", units::program::run),
     ("rules", units::rules::run),
     ("arrays", units::arrays::run),

@@ -1,6 +1,6 @@
 //! Rule text: loaded as a user's file, alone and on top of the default rules, listed, and used on small programs.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use kina_ad::diagnostics::{Diagnostics, SourceMap};
 use kina_ad::rules::listing::entries;
@@ -35,8 +35,8 @@ fn parses(text: &str) -> bool {
     !bag.has_errors()
 }
 
-fn load(file: &PathBuf, no_default_rules: bool) {
-    let options = RuleOptions { no_default_rules, files: vec![file.clone()], ..RuleOptions::default() };
+fn load(file: &Path, no_default_rules: bool) {
+    let options = RuleOptions { no_default_rules, files: vec![file.to_path_buf()], ..RuleOptions::default() };
     let session = match Session::new(&options) {
         Ok(session) => session,
         Err(refusal) => return shown::refusal(&refusal),
