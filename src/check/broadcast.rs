@@ -134,7 +134,10 @@ mod tests {
         Shape::new(dims.to_vec()).unwrap()
     }
 
-    fn stretches(shapes: &[&[u64]]) -> Vec<Option<(Option<Vec<u64>>, Vec<u64>)>> {
+    /// What it is reshaped to first, if it is, and what it is stretched to.
+    type Stretch = (Option<Vec<u64>>, Vec<u64>);
+
+    fn stretches(shapes: &[&[u64]]) -> Vec<Option<Stretch>> {
         let shapes: Vec<Shape> = shapes.iter().map(|s| shape(s)).collect();
         together(&shapes).into_iter().map(|s| s.map(|s| (s.reshaped, s.to.to_vec()))).collect()
     }

@@ -131,7 +131,7 @@ impl ProgramArgs {
         messages.warn(&session);
         let name = self.file.display().to_string();
         let text = std::fs::read(&self.file).map_err(|error| unreadable(&name, &error.to_string()))?;
-        let text = utf8(&name, text).map_err(|diagnostic| session.refusal(diagnostic.into()))?;
+        let text = utf8(&name, text).map_err(|diagnostic| session.refusal((*diagnostic).into()))?;
         let options = CheckOptions { cotangent_input: self.cotangent == CotangentArg::Input };
         let program = session.parse(&name, &text)?;
         let graph = session.check_tree(&program, &options)?;

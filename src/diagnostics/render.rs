@@ -2,7 +2,7 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::{Diagnostic, Diagnostics, Label, Severity, SourceMap, Span};
+use super::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
 
 /// Colour or none. Colour is for terminals only (DESIGN §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +44,9 @@ fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, renderer: &Renderer)
             .path(&*sources.file(part.span.file).name)
             .line_start(lines.number)
             .fold(true);
-        for (kind, label) in part.labels {
-            let range = label.span.start as usize - lines.start..label.span.end as usize - lines.start;
-            snippet = snippet.annotation(kind.span(range).label(&label.text));
+        for (kind, span, text) in part.labels {
+            let range = span.start as usize - lines.start..span.end as usize - lines.start;
+            snippet = snippet.annotation(kind.span(range).label(text));
         }
         group = group.element(snippet);
     }
@@ -69,7 +69,21 @@ fn newlines(text: &str) -> String {
 struct Part<'a> {
     /// Covers the labels.
     span: Span,
-    labels: Vec<(AnnotationKind, &'a Label)>,
+    labels: Vec<(AnnotationKind, Span, &'a str)>,
+}
+
+/// The part of a place that is shown: a place of many lines, or in a text without lines, only at its start.
+fn shown(span: Span, sources: &SourceMap) -> Span {
+    /// Bytes of a place that is shown whole, and of the start of a longer one.
+    const WHOLE: u32 = 4096;
+    const START: usize = 100;
+    if span.end - span.start <= WHOLE {
+        return span;
+    }
+    let text = sources.text(span);
+    let line = text.find(['\n', '\r']).unwrap_or(text.len());
+    let end = text.char_indices().map(|(at, _)| at).find(|at| *at >= START.min(line)).unwrap_or(line);
+    Span { end: span.start + end as u32, ..span }
 }
 
 /// The primary label with its neighbours, then the others: one piece of text per file where the labels lie close
@@ -77,20 +91,44 @@ struct Part<'a> {
 fn parts<'a>(diagnostic: &'a Diagnostic, sources: &SourceMap) -> Vec<Part<'a>> {
     /// Lines between the first and the last label of one piece.
     const NEAR: usize = 200;
+    /// Bytes of one piece with several labels; the renderer shortens long lines for one label only.
+    const SMALL: usize = 20_000;
     let primary = diagnostic.primary.iter().map(|l| (AnnotationKind::Primary, l));
     let secondary = diagnostic.secondary.iter().map(|l| (AnnotationKind::Context, l));
     let mut parts: Vec<Part<'a>> = Vec::new();
     for (kind, label) in primary.chain(secondary) {
+        let span = shown(label.span, sources);
+        let labelled = (kind, span, label.text.as_str());
         let near = |part: &&mut Part<'a>| {
-            part.span.file == label.span.file && sources.lines(part.span.to(label.span)).count <= NEAR
+            let lines = || sources.lines(part.span.to(span));
+            part.span.file == span.file && lines().count <= NEAR && lines().text.len() <= SMALL
         };
         match parts.iter_mut().find(near) {
             Some(part) => {
-                part.span = part.span.to(label.span);
-                part.labels.push((kind, label));
+                part.span = part.span.to(span);
+                part.labels.push(labelled);
             }
-            None => parts.push(Part { span: label.span, labels: vec![(kind, label)] }),
+            None => parts.push(Part { span, labels: vec![labelled] }),
         }
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_places_are_shown_at_their_start() {
+        for text in ["é".repeat(100_000), "some words\n".repeat(100_000), "\r".repeat(100_000)] {
+            let mut sources = SourceMap::new();
+            let file = sources.add("t", &text);
+            let place = sources.span(file, 0, text.len());
+            let bag =
+                Diagnostics::from(Diagnostic::error("E0101", "m").at(place, "all of this").also(place, "and this"));
+            let shown = render(&bag, &sources, Style::Plain);
+            assert!(shown.contains("t:1:1") && shown.contains("all of this"), "{shown}");
+            assert!(shown.len() < 2000, "{} bytes", shown.len());
+        }
+    }
 }

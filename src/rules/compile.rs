@@ -129,11 +129,10 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
         if let Line::Kink { name, .. } = line {
             let target = name.name.strip_prefix("g_");
             if !operand_names.iter().any(|o| Some(&*o.name) == target) {
-                let known = operand_names.iter().map(|o| format!("`g_{}`", o.name)).collect::<Vec<_>>();
                 bag.push(
                     Diagnostic::error("E0405", format!("a kink states a conclusion, and `{}` is none", name.name))
                         .at(name.span, "unknown conclusion")
-                        .help(format!("the conclusions are {}", known.join(", "))),
+                        .help(format!("the conclusions are {}", conclusions_of(&operand_names))),
                 );
             }
         }
@@ -143,7 +142,7 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
         if conclusion.is_none() {
             let wanted = format!("g_{}", name.name);
             let locals = item.lines.iter().filter_map(|line| match line {
-                Line::Bind { name, .. } => Some(&*name.name),
+                Line::Bind { name, .. } if !name.name.starts_with("g_") => Some(&*name.name),
                 _ => None,
             });
             let d = Diagnostic::error("E0404", format!("no conclusion for `{}`", name.name))
@@ -173,6 +172,11 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
     Some(Vjp { op, alternative, operands, attrs, primal, cotangent, conclusions, kinks, head })
 }
 
+/// `g_a`, `g_b`
+fn conclusions_of(operand_names: &[Ident]) -> String {
+    operand_names.iter().map(|o| format!("`g_{}`", o.name)).collect::<Vec<_>>().join(", ")
+}
+
 #[allow(clippy::too_many_arguments)]
 fn conclude(
     scope: &mut Scope<'_>,
@@ -191,7 +195,7 @@ fn conclude(
                 .did_you_mean_or(
                     target,
                     operand_names.iter().map(|o| &*o.name),
-                    "give a local definition a name that does not begin with `g_`",
+                    format!("the conclusions are {}", conclusions_of(operand_names)),
                 )
                 .note("names that begin with `g_` are conclusions"),
         );

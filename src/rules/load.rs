@@ -132,7 +132,7 @@ impl Files<'_> {
             Ok(Ok(text)) => self.parse(&name, &text, path.parent()),
             Ok(Err(diagnostic)) => self.bag.push(match imported {
                 Some(span) => diagnostic.at(span, "imported here"),
-                None => diagnostic,
+                None => *diagnostic,
             }),
             Err(error) => self.unreadable(path, &error, imported),
         }

@@ -49,8 +49,9 @@ pub(super) fn syntax_error(
     };
     // Inside a token that is none, what the grammar expected says nothing.
     let is_token = token.is_none_or(|t| t.start >= at || t.kind != Kind::Stray);
+    let expected = expected.filter(|_| is_token);
     let (message, label) = match &expected {
-        Some(words) if is_token => (format!("expected {words}, found {found}"), format!("expected {words}")),
+        Some(words) => (format!("expected {words}, found {found}"), format!("expected {words}")),
         _ => (format!("unexpected {found}"), "not understood".to_owned()),
     };
     let mut d = Diagnostic::error("E0101", message).at(span, label);
@@ -62,10 +63,12 @@ pub(super) fn syntax_error(
         let other = index.and_then(|i| tokens.get(i.checked_add_signed(offset)?));
         other.map_or("", |t| t.text(text))
     };
-    match hint(positives, token, [near(-1), near(0), near(1)]) {
-        Some(help) => d.help(help),
-        None => d,
-    }
+    let help = hint(positives, token, [near(-1), near(0), near(1)]);
+    d.help(help.unwrap_or_else(|| match (expected, token) {
+        (Some(words), Some(_)) => format!("put {words} here, or remove {found}"),
+        (Some(words), None) => format!("put {words} here"),
+        (None, _) => format!("remove {found}"),
+    }))
 }
 
 /// `a, b or c`, the most specific expectations only, in grammar-independent order.

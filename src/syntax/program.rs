@@ -19,7 +19,7 @@ use super::sexpr;
 use crate::diagnostics::{Diagnostics, FileId, SourceMap};
 
 /// Syntax errors reported per program: more would be noise, and each costs a parse.
-pub(super) const MAX_ERRORS: usize = 20;
+const MAX_ERRORS: usize = 20;
 
 /// Parses a program of either form. Syntax errors (E01xx) go to the bag; the program is then not to be checked.
 pub fn parse_program(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> Program {

@@ -12,7 +12,7 @@ use super::expr::{Builder, Node};
 use super::form::Form;
 use super::grammar::{KinaParser, Rule};
 use super::scan::{Kind, Token, scan};
-use super::statements::{body_end, further_faults};
+use super::statements::{body_end, report_faults};
 use super::strange::Found;
 use crate::diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
@@ -51,8 +51,8 @@ fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> RuleFile {
             }
             Err(error) => {
                 let at = head.start + offset(&error);
-                bag.push(syntax_error(sources, file, &error, at, last.end, tokens));
-                further_faults(sources, file, tokens, at, bag);
+                let fault = syntax_error(sources, file, &error, at, last.end, tokens);
+                report_faults(sources, file, tokens, (at, fault), bag);
             }
         }
         stray(behind, bag);

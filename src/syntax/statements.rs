@@ -5,7 +5,7 @@ use pest::Parser;
 use super::error::{offset, syntax_error};
 use super::grammar::{KinaParser, Rule};
 use super::scan::{Kind, Token};
-use crate::diagnostics::{Diagnostics, FileId, SourceMap};
+use crate::diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap};
 
 /// Tokens from `first` up to `end` (not included), and the grammar rule that they are to match.
 struct Statement {
@@ -14,21 +14,38 @@ struct Statement {
     rule: Rule,
 }
 
-/// Reports the faults of an item beyond its first one, which is at byte `at` and is reported already. `tokens` are those
-/// of the item, from its keyword on.
-pub(super) fn further_faults(sources: &SourceMap, file: FileId, tokens: &[Token], at: usize, bag: &mut Diagnostics) {
+/// Reports the faults of an item: `whole`, which parsing all of it met at byte `at`, and those of statements that are
+/// faulty by themselves. `tokens` are those of the item, from its keyword on.
+pub(super) fn report_faults(
+    sources: &SourceMap,
+    file: FileId,
+    tokens: &[Token],
+    (at, whole): (usize, Diagnostic),
+    bag: &mut Diagnostics,
+) {
     let text = &*sources.file(file).text;
+    let mut whole = Some(whole);
     for statement in statements(tokens, text) {
         let (Some(first), Some(last)) = (tokens.get(statement.first), tokens[..statement.end].last()) else { continue };
-        // What stands first in the next statement may be where this one was found to be incomplete.
+        let Err(error) = KinaParser::parse(statement.rule, &text[first.start..last.end]) else { continue };
+        let found = first.start + offset(&error);
+        let fault = syntax_error(sources, file, &error, found, last.end, &tokens[statement.first..]);
+        // An incomplete statement may be found out where the next one starts.
         let next = tokens.get(statement.end).map_or(usize::MAX, |t| t.start);
-        if first.start < at && at <= next || first.start == at && !is_start(tokens, statement.first, text) {
-            continue;
+        let place = |d: &Diagnostic| d.primary.as_ref().map(|l| l.span);
+        match whole.take_if(|_| at <= next) {
+            // The same fault, met in a place where more is known about what may follow.
+            Some(whole) if place(&whole) == place(&fault) => bag.push(whole),
+            Some(_) if first.start <= at => bag.push(fault),
+            Some(whole) => {
+                bag.push(whole);
+                bag.push(fault);
+            }
+            None => bag.push(fault),
         }
-        if let Err(error) = KinaParser::parse(statement.rule, &text[first.start..last.end]) {
-            let at = first.start + offset(&error);
-            bag.push(syntax_error(sources, file, &error, at, last.end, &tokens[statement.first..]));
-        }
+    }
+    if let Some(whole) = whole {
+        bag.push(whole);
     }
 }
 
@@ -60,7 +77,7 @@ fn statements(tokens: &[Token], text: &str) -> Vec<Statement> {
     for (i, (first, end)) in starts.into_iter().zip(ends).enumerate() {
         let rule = match tokens.get(first) {
             _ if first >= end => continue,
-            // A bar is whole, or it is the fault that was reported.
+            // A bar is whole, or it is what parsing all of the item met.
             Some(t) if t.kind == Kind::Bar => continue,
             Some(t) if t.text(text) == "=>" || t.text(text) == "<=>" => Rule::result_alone,
             // A rewrite starts with its left side, which may share a line with the arrow.

@@ -8,12 +8,12 @@ use crate::diagnostics::Diagnostic;
 ///
 /// # Errors
 /// E0110 if it is not UTF-8.
-pub fn utf8(name: &str, bytes: Vec<u8>) -> Result<String, Diagnostic> {
+pub fn utf8(name: &str, bytes: Vec<u8>) -> Result<String, Box<Diagnostic>> {
     String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         let utf16 = error.as_bytes().starts_with(&[0xFF, 0xFE]) || error.as_bytes().starts_with(&[0xFE, 0xFF]);
         let d = Diagnostic::error("E0110", format!("`{name}` is not UTF-8 text (byte {offset})"));
-        d.help(if utf16 { "it looks like UTF-16: save it as UTF-8" } else { "save the file as UTF-8" })
+        Box::new(d.help(if utf16 { "it looks like UTF-16: save it as UTF-8" } else { "save the file as UTF-8" }))
     })
 }
 
@@ -63,14 +63,16 @@ fn plain(c: char) -> Option<char> {
 /// The way out where a token is none.
 pub(super) fn token_hint(token: &str) -> Option<String> {
     let first = token.chars().next()?;
+    // What makes it strange, where it begins like a word.
+    let strange = token.chars().find(|c| !c.is_ascii() || c.is_control()).unwrap_or(first);
     let words = [('≤', "<="), ('≥', ">="), ('≠', "!="), ('→', "->"), ('⇒', "=>"), ('∞', "inf")];
-    if first.is_whitespace() {
+    if strange.is_whitespace() {
         Some("only spaces, tabs and ends of lines separate words: put a plain space here".to_owned())
-    } else if is_unseen(first) {
+    } else if is_unseen(strange) {
         Some("a character that cannot be seen: remove it".to_owned())
-    } else if let Some((_, meant)) = words.iter().find(|(c, _)| *c == first) {
+    } else if let Some((_, meant)) = words.iter().find(|(c, _)| *c == strange) {
         Some(format!("write `{meant}`"))
-    } else if let Some(meant) = plain(first) {
+    } else if let Some(meant) = plain(strange) {
         Some(format!("this is not the character `{meant}` of the keyboard, which is meant here"))
     } else if !token.is_ascii() {
         Some("names are ASCII letters, digits and `_`; other characters belong in comments".to_owned())
@@ -109,6 +111,8 @@ mod tests {
             ("größe", "ASCII letters"),
             ("\"abc", "ends on its line"),
             ("2x", "numbers look like"),
+            ("x\0", "cannot be seen"),
+            ("a−b", "`-`"),
         ] {
             let hint = token_hint(token).unwrap_or_default();
             assert!(hint.contains(words), "{token}: {hint}");

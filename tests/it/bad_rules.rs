@@ -55,7 +55,7 @@ fn rule_files_are_checked_when_they_are_loaded() {
         (
             "unknown conclusion",
             "/// d\noverride vjp tanh {\n  y = tanh(x)\n  ---\n  g_x = g_y\n  g_z = g_y\n}",
-            &["E0405", "r.rules:6:3", "no operand `z`", "did you mean `x`?"],
+            &["E0405", "r.rules:6:3", "no operand `z`", "the conclusions are `g_x`"],
         ),
         (
             "duplicate vjp",

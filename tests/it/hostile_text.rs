@@ -138,6 +138,10 @@ fn strange_characters_are_named_wherever_they_stand() {
                 .replace('@', character)
                 .replace("#host", "@host")
                 .replace(&format!("{character}{character}>"), &format!("@{character}>"));
+            // At the start it is a byte order mark.
+            if text.starts_with('\u{FEFF}') {
+                continue;
+            }
             let (codes, shown) = program(&text);
             assert!(codes.contains(&"E0101") && codes.iter().all(|c| *c == "E0101"), "{text:?}: {codes:?}");
             assert!(shown.contains(shown_as), "{text:?}: {shown}");
@@ -270,9 +274,9 @@ fn each_fault_of_a_rule_is_shown_once() {
         (sum("  a = exp(g_y +)\n  g_x = broadcast(g_y, shape(x)"), &["5:16", "7:1"]),
         (sum("  a = g_y +\n  b = g_y\n  c = * g_y\n  g_x = b"), &["6:3", "7:7"]),
         (sum("  where rank(x) >\n  kink x == : g_x = 0\n  g_x = f(a,\n    b=1,\n    c=)"), &["6:3", "6:13", "9:7"]),
-        ("vjp f {\n  y = f(x) + 1\n  ---\n  g_x = +\n}\nvjp h {\n  y = h(x)\n  ---\n  g_x = -\n}".to_owned(), &["2:12", "5:1", "10:1"]),
-        ("rewrite r [real] {\n  a + => b\n  where 1 >\n}\ndef d(x) {\n  a = +\n  => *\n}".to_owned(), &["2:7", "4:1", "7:3", "8:1"]),
-        ("vjp f g {\n  y = f(x)\n  ---\n  g_x = +\n}".to_owned(), &["1:7", "5:1"]),
+        ("vjp f {\n  y = f(x) + 1\n  ---\n  g_x = +\n}\nvjp h {\n  y = h(x)\n  ---\n  g_x = -\n}".to_owned(), &["2:12", "4:9", "10:1"]),
+        ("rewrite r [real] {\n  a + => b\n  where 1 >\n}\ndef d(x) {\n  a = +\n  => *\n}".to_owned(), &["2:7", "4:1", "6:7", "7:6"]),
+        ("vjp f g {\n  y = f(x)\n  ---\n  g_x = +\n}".to_owned(), &["1:7", "4:9"]),
         ("hello\ndef f(x) {\n  => x\n} world\ndef g(x) {\n  => x\n}\nvpj".to_owned(), &["1:1", "4:3", "8:1"]),
         // Names and types.
         (sum("  a = exp(g_z)\n  b = fooo(g_z)\n  g_x = broadcst(a, shap(q))"), &["5:11", "6:7", "7:9", "7:21", "7:26"]),
@@ -300,7 +304,7 @@ fn each_fault_of_a_program_is_shown_once() {
         ("let x = tensor<F31, [2], @hots> in\nlet y = x.exp() in\ny.sum(axis=q)", &["1:16", "1:27", "3:12"]),
         (
             "(program\n  (let ((a (+ 1))\n        (b (f :axis))\n        (c 2y))\n    (g a b c)))",
-            &["2:17", "3:16", "4:12"],
+            &["2:16", "3:16", "4:12"],
         ),
         (
             "let f = fn(x: tensor<F32, [2], @host>) { x + y } in\nlet x = tensor<F32, [2], @host> in\nf(x) + f(x)",

@@ -1,6 +1,6 @@
 //! Lists by their heads: calls, operators, and the forms of the neighbouring file.
 
-use super::{FORMS, List, Reader, stray_hint};
+use super::{FORMS, List, Reader};
 use crate::diagnostics::{Diagnostic, Span, closest};
 use crate::syntax::ast::{Arg, BinaryOp, Expr, ExprKind, Ident, UnaryOp};
 use crate::syntax::expr::{Built, Node, binary_op, error};
@@ -57,7 +57,6 @@ impl Reader<'_> {
             }
             _ => {
                 let help = match head.as_rule() {
-                    Rule::stray => stray_hint(head.as_str()).unwrap_or_else(|| "a call is `(f a b)`".to_owned()),
                     Rule::square | Rule::round => {
                         "a call is `(f a b)`; bindings and parameters belong to `let` and `fn`".to_owned()
                     }

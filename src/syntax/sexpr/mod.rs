@@ -19,6 +19,8 @@ mod forms;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
+
 use pest::Parser;
 
 use super::ast::{Expr, ExprKind, Ident, Program, UnaryOp};
@@ -27,7 +29,6 @@ use super::error::{offset, syntax_error};
 use super::expr::{Builder, Built, Node, error};
 use super::form::{Form, PROGRAM_HEAD};
 use super::grammar::{KinaParser, Rule};
-use super::program::MAX_ERRORS;
 use super::scan::{Kind, Token, scan};
 use super::strange::{Found, token_hint};
 use crate::diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
@@ -54,7 +55,7 @@ pub(super) fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) ->
         None => match KinaParser::parse(Rule::sexpr, text) {
             Ok(pairs) => {
                 let builder = Builder { sources, file, base: 0, bag, too_high: false };
-                let mut reader = Reader { builder, faults: 0 };
+                let mut reader = Reader { builder, strange: HashSet::new() };
                 let data = pairs.flat_map(|p| p.into_inner()).filter(|p| p.as_rule() != Rule::EOI);
                 Some(reader.program(data.collect(), whole))
             }
@@ -120,20 +121,32 @@ fn inside<'a>(list: &Node<'a>) -> impl Iterator<Item = Node<'a>> + use<'a> {
 
 struct Reader<'a> {
     builder: Builder<'a>,
-    /// How many were reported: more than [`MAX_ERRORS`] would be noise.
-    faults: usize,
+    /// Words that are no names and were reported: one fault each, however often it is used.
+    strange: HashSet<String>,
 }
 
 impl Reader<'_> {
     fn report(&mut self, diagnostic: Diagnostic) {
-        self.faults += 1;
-        if self.faults <= MAX_ERRORS {
-            self.builder.bag.push(diagnostic);
+        self.builder.bag.push(diagnostic);
+    }
+
+    /// Reports something that is no datum.
+    fn stray(&mut self, atom: &Node<'_>) {
+        let text = atom.as_str();
+        if text.contains(char::is_alphanumeric) && !self.strange.insert(text.to_owned()) {
+            return;
         }
+        let help =
+            stray_hint(text).unwrap_or_else(|| "remove it, or write it as a name, a number or a list".to_owned());
+        let message = format!("unexpected {}", Found(text));
+        self.report(Diagnostic::error("E0101", message).at(self.builder.span(atom), "not understood").help(help));
     }
 
     /// Reports that something else was expected where `found` stands, or where its list ends.
     fn expected(&mut self, what: &str, found: Option<&Node<'_>>, close: Span, help: &str) {
+        if let Some(stray) = found.filter(|f| f.as_rule() == Rule::stray) {
+            return self.stray(stray);
+        }
         let span = found.map_or(close, |f| self.builder.span(f));
         let found = found.map_or(")", |f| f.as_str());
         let message = format!("expected {what}, found {}", Found(found));
@@ -163,7 +176,7 @@ impl Reader<'_> {
         let end = Span { start: whole.end, ..whole };
         let (stray, data): (Vec<Node<'_>>, Vec<Node<'_>>) = data.into_iter().partition(|d| d.as_rule() == Rule::stray);
         for atom in stray {
-            self.no_expression(&atom, self.builder.span(&atom));
+            self.stray(&atom);
         }
         let Some(first) = data.first() else {
             self.report(
@@ -235,14 +248,7 @@ impl Reader<'_> {
     fn no_expression(&mut self, atom: &Node<'_>, span: Span) {
         let text = atom.as_str();
         let help = match atom.as_rule() {
-            Rule::stray => {
-                let d = Diagnostic::error("E0101", format!("unexpected {}", Found(text))).at(span, "not understood");
-                let d = match stray_hint(text) {
-                    Some(help) => d.help(help),
-                    None => d,
-                };
-                return self.report(d);
-            }
+            Rule::stray => return self.stray(atom),
             Rule::reserved if FORMS.contains(&text) => format!("`{text}` stands first in a list of its own"),
             Rule::reserved => format!("`{text}` is a reserved word of Kina: choose another name"),
             Rule::key => "a named argument stands in a call: `(f x :axis 1)`".to_owned(),

@@ -189,8 +189,9 @@ fn several_faults_are_reported_each_once() {
         .collect();
     assert_eq!(places, [")", "axis", "in", "é", "x", "host", "2y"]);
     // Noise is cut off.
-    let (_, bag) = parse_text(&format!("(program (f {}))", "é ".repeat(1000)));
-    assert_eq!(bag.error_count(), MAX_ERRORS);
+    let many: String = (0..1000).map(|i| format!("{i}x ")).collect();
+    let (_, bag) = parse_text(&format!("(program (f {many}))"));
+    assert!(bag.iter().count() <= 100 && bag.omitted() > 0);
 }
 
 #[test]
