@@ -152,7 +152,7 @@ pub fn text(module: &Module<'_>, locations: bool) -> Result<String, LowerError> 
         .map_err(|e| LowerError::Invalid { stage: "module text", message: e.to_string() })
 }
 
-/// What [`emit`] prints.
+/// What `emit` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// `linalg` on tensors, before the pipeline.
