@@ -2,7 +2,6 @@
 
 mod binary;
 mod constant;
-mod function;
 mod indexing;
 mod logic;
 mod matmul;
@@ -35,7 +34,6 @@ pub fn all() -> Vec<Arc<dyn Operator>> {
         reduce::all(),
         movement::all(),
         matmul::all(),
-        function::all(),
         softmax::all(),
         indexing::all(),
         constant::all(),
