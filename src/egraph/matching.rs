@@ -7,6 +7,7 @@ use egg::{Id, Language};
 use smallvec::SmallVec;
 
 use super::language::{ENode, KinaEGraph};
+use crate::ir::OpId;
 use crate::rules::term::VarId;
 use crate::rules::{AttrPattern, Pattern};
 
@@ -44,6 +45,19 @@ struct Search<'p, 'e> {
     found: Vec<Match>,
 }
 
+/// The calls of an operator in a class of a rebuilt e-graph, whose nodes are sorted: kinds of e-nodes in the order of
+/// [`ENode`], calls by operator. A class may hold very many others, such as the cotangents that one value is.
+fn calls(nodes: &[ENode], op: OpId) -> &[ENode] {
+    let is_before = |node: &ENode, op: OpId, inclusive: bool| match node {
+        ENode::Attr(_) | ENode::Input(_) => true,
+        ENode::Op(found, _) => *found < op || (inclusive && *found == op),
+        ENode::Vjp(..) => false,
+    };
+    let start = nodes.partition_point(|n| is_before(n, op, false));
+    let end = nodes.partition_point(|n| is_before(n, op, true));
+    &nodes[start..end]
+}
+
 /// All matches of `pattern`, a left side with `vars` metavariables, in a class; those found so far when `fuel` ran out.
 pub fn matches(egraph: &KinaEGraph, pattern: &Pattern, vars: usize, class: Id, fuel: &mut Fuel) -> Vec<Match> {
     let bound = SmallVec::from_elem(None, vars);
@@ -66,12 +80,12 @@ impl<'p> Search<'p, '_> {
             Goal::Tensor(Pattern::Var(var), class) => self.bind(*var, class),
             Goal::Tensor(Pattern::Op { op, operands, attrs }, class) => {
                 let egraph = self.egraph;
-                for node in &egraph[class].nodes {
+                for node in calls(&egraph[class].nodes, *op) {
                     if !self.fuel.spend(1) {
                         break;
                     }
-                    let ENode::Op(found, children) = node else { continue };
-                    if found != op || children.len() != operands.len() + attrs.len() {
+                    let ENode::Op(_, children) = node else { continue };
+                    if children.len() != operands.len() + attrs.len() {
                         continue;
                     }
                     let mark = self.goals.len();

@@ -43,6 +43,18 @@ fn a_value_of_many_uses_runs() {
     runs("many uses", &format!("{f}let x = {ty} in handle f(x) with reverseMode"));
 }
 
+/// The cotangent of all the sums is one value, whose class holds them all: looking for its forms must not pass each of them.
+#[test]
+fn a_value_of_many_uses_is_optimised_within_the_budget_of_steps() {
+    let ty = "tensor<F64, [2], @host>";
+    let sums: String = (1..10_000).map(|i| format!("let v{i} = v{} + e in\n", i - 1)).collect();
+    let f = function(&format!("v0: {ty}"), ty, &format!("let e = v0.tanh() in\n{sums}v9999"));
+    let place = directory(&[("p.kina", format!("{f}let x = {ty} in handle f(x) with reverseMode"))]);
+    let printed = kina(place.path(), "grad p.kina").ok();
+    let summary = printed.lines().last().expect("a summary");
+    assert!(summary.starts_with("e-graph") && !summary.contains("budget of steps"), "{summary}");
+}
+
 #[test]
 fn many_bounds_checks_run() {
     let (table, row) = ("tensor<F64, [2, 3], @host>", "tensor<F64, [2], @host>");
