@@ -1,10 +1,11 @@
 //! Items of rule files to compiled rules.
 
+use super::example::{self, Example};
 use super::extent::{Extent, MAX_LEFT, measure};
 use super::rule::{
-    AttrPattern, Conclusion, DomainCompare, DomainFact, Pattern, Rewrite, RewriteClass, RuleHead, VarKind, Vjp,
+    AttrPattern, Conclusion, DomainCompare, DomainFact, Kink, Pattern, Rewrite, RewriteClass, RuleHead, VarKind, Vjp,
 };
-use super::scope::{Callee, Library, Scope, bind_args};
+use super::scope::{Callee, Compiled, Library, Scope, bind_args};
 use super::term::{AttrTerm, AttrTermKind, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span, closest};
 use crate::ir::operator::Default as AttrDefault;
@@ -118,6 +119,8 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
     let cotangent = scope.var(&format!("g_{}", item.result.name), VarKind::Tensor);
     let mut parts = Parts::default();
     let mut conclusions: Vec<Option<(Conclusion, Span)>> = operand_names.iter().map(|_| None).collect();
+    let mut kinks = Vec::new();
+    parts.operator = Some(op);
     for line in &item.lines {
         if let Line::Bind { name, value } = line
             && let Some(target) = name.name.strip_prefix("g_")
@@ -126,17 +129,31 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
             conclude(&mut scope, index, target, name, value, &operand_names, &mut conclusions, bag);
             continue;
         }
-        if let Line::Kink { name, .. } = line {
-            let target = name.name.strip_prefix("g_");
-            if !operand_names.iter().any(|o| Some(&*o.name) == target) {
-                bag.push(
-                    Diagnostic::error("E0405", format!("a kink states a conclusion, and `{}` is none", name.name))
-                        .at(name.span, "unknown conclusion")
-                        .help(format!("the conclusions are {}", conclusions_of(&operand_names))),
-                );
+        match line {
+            Line::Kink { condition, name, value, span } => {
+                let operand = stated("a kink", name, &operand_names, bag);
+                let (condition, value) = (scope.compile(condition, bag), scope.tensor(value, bag));
+                match (condition, operand, value) {
+                    (Some(Compiled::Tensor(condition)), Some(operand), Some(value)) => {
+                        kinks.push(Kink { condition, operand, value, span: *span });
+                    }
+                    (Some(Compiled::Attr(condition)), ..) => bag.push(
+                        Diagnostic::error("E0408", "the condition of a kink is about the elements of a tensor")
+                            .at(condition.span, "this is an attribute")
+                            .help("compare an operand, e.g. `kink x == 0.0: g_x = 0.0`"),
+                    ),
+                    _ => {}
+                }
             }
+            Line::Example { condition, conclusion: Some((name, value)), span } => {
+                if let Some(operand) = stated("an example", name, &operand_names, bag) {
+                    let example = example::compile_conclusion(condition, operand, value, *span, &scope, bag);
+                    parts.examples.extend(example);
+                }
+            }
+            Line::NotADerivative(span) => parts.not_a_derivative = Some(*span),
+            _ => parts.line(&mut scope, line, bag),
         }
-        parts.line(&mut scope, line, bag);
     }
     for (name, conclusion) in operand_names.iter().zip(&conclusions) {
         if conclusion.is_none() {
@@ -162,14 +179,29 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
         None => format!("vjp {}", item.op.name),
     };
     let conclusions: Vec<Conclusion> = conclusions.into_iter().flatten().map(|(c, _)| c).collect();
-    let kinks = parts.kinks;
+    let not_a_derivative = parts.not_a_derivative;
     let mut head = parts.head(scope, rule_ref(&name, item.op.span, sources), &item.doc, item.span);
     let terms = conclusions.iter().filter_map(|c| match c {
         Conclusion::Cotangent(term) => Some(term),
         Conclusion::NoCotangent(_) => None,
     });
+    let terms = terms.chain(kinks.iter().flat_map(|k: &Kink| [&k.condition, &k.value]));
     head.extent = measure(&head, terms, library, bag)?;
-    Some(Vjp { op, alternative, operands, attrs, primal, cotangent, conclusions, kinks, head })
+    Some(Vjp { op, alternative, operands, attrs, primal, cotangent, conclusions, kinks, not_a_derivative, head })
+}
+
+/// The operand whose conclusion `name` is, in a line that states it; reports if there is none.
+fn stated(what: &str, name: &Ident, operand_names: &[Ident], bag: &mut Diagnostics) -> Option<usize> {
+    let target = name.name.strip_prefix("g_");
+    let found = operand_names.iter().position(|o| Some(&*o.name) == target);
+    if found.is_none() {
+        bag.push(
+            Diagnostic::error("E0405", format!("{what} states a conclusion, and `{}` is none", name.name))
+                .at(name.span, "unknown conclusion")
+                .help(format!("the conclusions are {}", conclusions_of(operand_names))),
+        );
+    }
+    found
 }
 
 /// `g_a`, `g_b`
@@ -479,7 +511,10 @@ pub fn walk<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
 pub(super) struct Parts {
     conditions: Vec<AttrTerm>,
     domain: Vec<DomainFact>,
-    kinks: usize,
+    examples: Vec<Example>,
+    /// The operator of a VJP.
+    operator: Option<OpId>,
+    not_a_derivative: Option<Span>,
 }
 
 impl Parts {
@@ -488,13 +523,14 @@ impl Parts {
             Line::Bind { name, value } => scope.define(name, value, bag),
             Line::Where(condition) => self.conditions.extend(scope.attr(condition, bag)),
             Line::Domain(condition) => self.domain(scope, condition, bag),
-            Line::Kink { condition, value, .. } => {
-                // Both are kept as written for the numeric check; here their names and operators must be right.
-                self.kinks += 1;
-                scope.compile(condition, bag);
-                scope.tensor(value, bag);
+            Line::Example { condition, conclusion: None, span } => {
+                self.examples.extend(example::compile(condition, *span, self.operator, scope.library, bag));
             }
-            Line::Example(_) | Line::NotADerivative(_) => {}
+            Line::Kink { span, .. } | Line::NotADerivative(span) | Line::Example { span, .. } => bag.push(
+                Diagnostic::error("E0411", "this line is about the conclusions of a VJP")
+                    .at(*span, "not possible in a `rewrite` or `def`")
+                    .help("remove it; `where`, `domain` and `example CONDITION` may stand in every rule"),
+            ),
             Line::BindIndexed { name, .. } => bag.push(
                 Diagnostic::error("E0411", format!("`{}[..]` concludes a variadic operand", name.name))
                     .at(name.span, "this operator has none")
@@ -549,6 +585,7 @@ impl Parts {
             locals: scope.locals,
             conditions: self.conditions,
             domain: self.domain,
+            examples: self.examples,
             extent: Extent::default(),
         }
     }

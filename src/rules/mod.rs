@@ -12,6 +12,7 @@ pub mod builders;
 pub mod compile;
 mod composite;
 mod define;
+pub mod example;
 pub mod extent;
 pub mod listing;
 pub mod load;
@@ -27,7 +28,8 @@ pub use builders::{GraphBuilder, TypeBuilder};
 pub use compile::stub;
 pub use load::{Profile, RuleOptions, load};
 pub use rule::{
-    AttrPattern, Conclusion, Def, DomainCompare, DomainFact, Pattern, Rewrite, RewriteClass, RuleHead, Vjp,
+    AttrPattern, Conclusion, Def, DomainCompare, DomainFact, Kink, Pattern, Rewrite, RewriteClass, RuleHead, VarKind,
+    Vjp,
 };
 
 use crate::ir::{AttrValue, Graph, NodeId, OpId, Registry, TypeError};

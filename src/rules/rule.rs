@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::example::Example;
 use super::extent::Extent;
 use super::term::{AttrTerm, Local, Term, VarId};
 use crate::diagnostics::Span;
@@ -35,6 +36,7 @@ pub struct RuleHead {
     pub conditions: Vec<AttrTerm>,
     /// `domain` lines: facts about values that must be proved.
     pub domain: Vec<DomainFact>,
+    pub examples: Vec<Example>,
     /// Its size when it is instantiated.
     pub extent: Extent,
 }
@@ -73,8 +75,22 @@ pub struct Vjp {
     pub cotangent: VarId,
     /// One per operand.
     pub conclusions: Vec<Conclusion>,
-    /// Stated as written; verified by the rule checker.
-    pub kinks: usize,
+    /// Policies where the derivative does not exist.
+    pub kinks: Vec<Kink>,
+    /// Where the rule says that its conclusions are by intent not the derivative.
+    pub not_a_derivative: Option<Span>,
+}
+
+/// `kink x == 0.0: g_x = 0.0`: at elements where the condition holds, which have no derivative or where it is a matter of policy,
+/// the conclusion of an operand has the stated value.
+#[derive(Clone, Debug)]
+pub struct Kink {
+    /// Bool, of the operand's shape.
+    pub condition: Term,
+    pub operand: usize,
+    /// Of the operand's type.
+    pub value: Term,
+    pub span: Span,
 }
 
 /// What a VJP says of one operand.

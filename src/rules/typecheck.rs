@@ -4,7 +4,7 @@
 //! comparison is made again whenever a rule fires, since the family is finite.)
 
 use super::builders::TypeBuilder;
-use super::rule::{AttrPattern, Conclusion, Pattern, Rewrite, RuleHead, Vjp};
+use super::rule::{AttrPattern, Conclusion, Kink, Pattern, Rewrite, RuleHead, Vjp};
 use super::term::{Bindings, TermError, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
 use crate::ir::{AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape, TensorType};
@@ -75,6 +75,15 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
                 }
             }
         }
+        for kink in &vjp.kinks {
+            let ty = &types[kink.operand];
+            if ty.dtype.is_float()
+                && let Some(fault) = ill_typed_kink(vjp, kink, ty, &mut bindings, &mut builder, &instance)
+            {
+                bag.push(fault);
+                return;
+            }
+        }
     }
     if !fired {
         bag.push(
@@ -86,6 +95,30 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
             .help("relax its `where` lines and fixed attributes, or remove it"),
         );
     }
+}
+
+/// The condition of a kink is a Bool for each element of the operand, its value a cotangent of the operand.
+fn ill_typed_kink<'r>(
+    vjp: &'r Vjp,
+    kink: &'r Kink,
+    ty: &TensorType,
+    bindings: &mut Bindings<'r, usize>,
+    builder: &mut TypeBuilder<'_>,
+    instance: &str,
+) -> Option<Diagnostic> {
+    for (term, wanted) in [(&kink.condition, ty.with_dtype(DType::Bool)), (&kink.value, ty.clone())] {
+        bindings.expected = Some(ty.clone());
+        match bindings.build(term, builder) {
+            Ok(value) => {
+                let found = super::term::Builder::ty(builder, value);
+                if found != wanted {
+                    return Some(wrong_type(&vjp.head, term.span, &wanted, &found, instance));
+                }
+            }
+            Err(error) => return Some(ill_typed(&vjp.head, &error, instance)),
+        }
+    }
+    None
 }
 
 /// Is the operand of that name a float tensor in some instance?

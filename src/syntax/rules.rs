@@ -264,7 +264,12 @@ impl ItemReader<'_> {
         Some(match rule {
             Rule::where_line => Line::Where(exprs.next()?),
             Rule::domain => Line::Domain(exprs.next()?),
-            Rule::example => Line::Example(exprs.next()?),
+            Rule::example => {
+                let condition = exprs.next()?;
+                let conclusion = idents.next().zip(exprs.next());
+                let end = conclusion.as_ref().map_or(condition.span.end, |(_, value)| value.span.end);
+                Line::Example { condition, conclusion, span: Span { end, ..span } }
+            }
             Rule::kw_not_a_derivative => Line::NotADerivative(span),
             Rule::kink => {
                 let (condition, name, value) = (exprs.next()?, idents.next()?, exprs.next()?);
@@ -335,6 +340,7 @@ override vjp abs as other {
   g_x = g_y * sign(x)
   kink x == 0: g_x = 0
   example abs([1.0, -2.0])
+  example x == 2.0: g_x = 1.0
   not_a_derivative
 }
 vjp concat { y = concat(*xs, axis)
@@ -379,11 +385,11 @@ def one(x) { => x }";
                 Line::Where(_) => "where",
                 Line::Domain(_) => "domain",
                 Line::Kink { .. } => "kink",
-                Line::Example(_) => "example",
+                Line::Example { .. } => "example",
                 Line::NotADerivative(_) => "not",
             })
             .collect();
-        assert_eq!(kinds, ["where", "domain", "bind", "kink", "example", "not"]);
+        assert_eq!(kinds, ["where", "domain", "bind", "kink", "example", "example", "not"]);
         let Item::Vjp(concat) = &items[5] else { panic!() };
         assert_eq!(print_expr(&concat.premise, Form::Kina), "concat(*xs, axis)");
         assert!(matches!(&concat.lines[0], Line::BindIndexed { index, .. } if &*index.name == "i"));
