@@ -12,5 +12,6 @@ mod quotient;
 mod report;
 
 pub use evaluate::{Dependents, Evaluator, InterpError, MAX_ELEMENTS, run};
-pub use gradcheck::check_gradients;
+pub use gradcheck::{Demand, check_gradients, check_gradients_to, unit_of};
+pub use quotient::{Slope, slope};
 pub use report::{GradReport, GradientProbe, GradientResult, TOLERANCE, Verdict, bucket};

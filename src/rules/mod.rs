@@ -19,12 +19,12 @@ pub mod load;
 pub mod rule;
 mod scope;
 pub mod term;
-mod typecheck;
+pub mod typecheck;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use builders::{GraphBuilder, TypeBuilder};
+pub use builders::{ArrayBuilder, GraphBuilder, TypeBuilder};
 pub use compile::stub;
 pub use load::{Profile, RuleOptions, load};
 pub use rule::{

@@ -22,3 +22,4 @@ mod scale;
 mod snapshots;
 mod suggestions;
 mod support;
+mod verify;
