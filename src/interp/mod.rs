@@ -1,13 +1,15 @@
 //! The reference interpreter: one operator at a time, in f64 or in the precision of each dtype.
 //!
 //! It is the oracle of the project. Compiled code must agree with it on values, NaN positions and traps, and
-//! gradients must agree with its finite differences.
+//! gradients must agree with its finite differences. [`precise`] computes over the reals, nearly.
 
+pub mod arithmetic;
 #[cfg(test)]
 mod build;
 mod evaluate;
 mod gradcheck;
 pub mod kernel;
+pub mod precise;
 mod quotient;
 mod report;
 
