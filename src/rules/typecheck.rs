@@ -12,6 +12,8 @@ use crate::ir::{AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape
 /// Typing steps that one rewrite may take, and instances after which it counts as checked.
 const STEPS: usize = 60_000;
 const INSTANCES: usize = 12;
+/// Steps of each of many searches for varied instances.
+const VARIED_STEPS: usize = 4_000;
 
 /// Checks every conclusion of a VJP over the instances of its operator.
 pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
@@ -133,13 +135,49 @@ pub fn rewrite(rewrite: &Rewrite, registry: &Registry, bag: &mut Diagnostics) {
     search.run();
     if let Some(diagnostic) = search.failure {
         bag.push(diagnostic);
-    } else if search.found == 0 {
+    } else if search.instances.is_empty() {
         bag.push(
             Diagnostic::warning("E0413", format!("no instance was found on which `{}` fires", rewrite.head.rule.name))
                 .at(rewrite.head.span, "its types could not be checked ahead; they are whenever it fires")
                 .help("if it can never fire, relax its `where` lines or remove it"),
         );
     }
+}
+
+/// Metavariables bound so that the left side of a rewrite is well-typed and its `where` lines hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instance {
+    /// By metavariable.
+    pub tensors: Vec<Option<TensorType>>,
+    pub attrs: Vec<Option<AttrValue>>,
+}
+
+/// Instances over varied types, at most so many: each search begins with other types. Empty for a rewrite that is ill-typed or
+/// of which no instance was found.
+pub fn instances(rewrite: &Rewrite, registry: &Registry, most: usize) -> Vec<Instance> {
+    let mut all: Vec<Instance> = Vec::new();
+    let types = pool().len();
+    // Neighbours of the pool are alike, so a stride that meets all of them.
+    for turn in (0..types).map(|i| i * 5 % types) {
+        let mut search = Search::new(rewrite, registry);
+        search.pool.rotate_left(turn);
+        search.turn = turn;
+        search.limits = (VARIED_STEPS, 2);
+        search.run();
+        if search.failure.is_some() {
+            return Vec::new();
+        }
+        for instance in search.instances {
+            if !all.contains(&instance) {
+                all.push(instance);
+            }
+        }
+        if all.len() >= most {
+            all.truncate(most);
+            break;
+        }
+    }
+    all
 }
 
 /// Binds attribute metavariables; false if a fixed attribute differs.
@@ -200,8 +238,12 @@ struct Search<'r> {
     tensors: Vec<Option<TensorType>>,
     attrs: Vec<Option<AttrValue>>,
     pool: Vec<TensorType>,
+    /// Attribute values are tried from another one on in every search.
+    turn: usize,
+    /// Of steps and of instances.
+    limits: (usize, usize),
     steps: usize,
-    found: usize,
+    instances: Vec<Instance>,
     failure: Option<Diagnostic>,
 }
 
@@ -221,8 +263,10 @@ impl<'r> Search<'r> {
             tensors: vec![None; vars],
             attrs: vec![None; vars],
             pool: pool(),
+            turn: 0,
+            limits: (STEPS, INSTANCES),
             steps: 0,
-            found: 0,
+            instances: Vec::new(),
             failure: None,
         }
     }
@@ -235,7 +279,7 @@ impl<'r> Search<'r> {
     }
 
     fn done(&self) -> bool {
-        self.steps > STEPS || self.found >= INSTANCES || self.failure.is_some()
+        self.steps > self.limits.0 || self.instances.len() >= self.limits.1 || self.failure.is_some()
     }
 
     /// Tries all ways to complete the plan; `stack` has the types of finished sub-patterns.
@@ -279,7 +323,10 @@ impl<'r> Search<'r> {
                     self.step(rest, stack);
                     return;
                 }
-                for value in attr_pool(*kind, &self.pool) {
+                let mut values = attr_pool(*kind, &self.pool);
+                let turn = self.turn % values.len().max(1);
+                values.rotate_left(turn);
+                for value in values {
                     if self.done() {
                         return;
                     }
@@ -319,7 +366,7 @@ impl<'r> Search<'r> {
         let fires = self.fires(left, &mut bindings, &mut builder);
         self.steps += bindings.steps();
         let Some(instance) = fires else { return };
-        self.found += 1;
+        self.instances.push(Instance { tensors: self.tensors.clone(), attrs: self.attrs.clone() });
         self.failure = match bindings.build(&self.rule.right, &mut builder) {
             Ok(value) => {
                 let found = super::term::Builder::ty(&builder, value);
@@ -400,7 +447,8 @@ fn pool() -> Vec<TensorType> {
     out
 }
 
-fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
+/// Values that an attribute of a kind may have over tensors of these types.
+pub fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
     match kind {
         AttrKind::Bool => vec![AttrValue::Bool(false), AttrValue::Bool(true)],
         AttrKind::Int => (0..3).map(AttrValue::Int).collect(),
