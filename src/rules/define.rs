@@ -44,7 +44,7 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
             (None, None) => VarKind::Tensor,
         };
         signature = match kind {
-            VarKind::Tensor => signature.operand(name),
+            VarKind::Tensor | VarKind::Tensors => signature.operand(name),
             VarKind::Attr(kind) => {
                 let kind = kind.unwrap_or(AttrKind::Int);
                 match default.map(|v| kind.coerce(v)) {

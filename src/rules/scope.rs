@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::attributes::AttrFunction;
 use super::rule::{Def, Var, VarKind};
 use super::term::{
-    AttrArg, AttrTerm, AttrTermKind, Local, LocalId, LocalValue, Tensor, Term, TermKind, TypeProperty, VarId,
+    AttrArg, AttrTerm, AttrTermKind, ListTerm, Local, LocalId, LocalValue, Tensor, Term, TermKind, TypeProperty, VarId,
 };
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
 use crate::ir::operator::Default as AttrDefault;
@@ -28,9 +28,17 @@ pub struct Scope<'a> {
     pub vars: Vec<Var>,
     pub locals: Vec<Local>,
     names: BTreeMap<Arc<str>, Name>,
-    elements: Vec<Arc<str>>,
+    /// Variables of the comprehensions around, innermost last.
+    elements: Vec<Element>,
     /// Names that were reported as unknown: what is missing is one fault, however often it is used.
     unknown: BTreeSet<Arc<str>>,
+}
+
+/// The variable of a comprehension.
+struct Element {
+    name: Arc<str>,
+    /// Does it stand for a tensor, of which only the type is known?
+    is_tensor: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -85,6 +93,18 @@ impl<'a> Scope<'a> {
             Some(Name::Var(v)) => Some(*v),
             _ => None,
         }
+    }
+
+    /// Forgets a name, which no later expression can use.
+    pub fn unbind(&mut self, name: &str) {
+        self.names.remove(name);
+    }
+
+    /// The list of tensors that an expression names.
+    fn list_of_tensors(&self, expr: &Expr) -> Option<VarId> {
+        let ExprKind::Name(name) = &expr.kind else { return None };
+        let hidden = self.elements.iter().any(|e| e.name == *name);
+        self.lookup_var(name).filter(|v| !hidden && self.vars[v.0 as usize].kind == VarKind::Tensors)
     }
 
     pub fn is_bound(&self, name: &str) -> bool {
@@ -151,8 +171,12 @@ impl<'a> Scope<'a> {
                 attr(AttrTermKind::List(list.into_iter().collect::<Option<_>>()?))
             }
             ExprKind::Comprehension { element, name, list, condition } => {
-                let list = Box::new(self.attr(list, bag)?);
-                self.elements.push(name.name.clone());
+                let tensors = self.list_of_tensors(list);
+                let list = match tensors {
+                    Some(list) => ListTerm::Tensors(list),
+                    None => ListTerm::Attr(Box::new(self.attr(list, bag)?)),
+                };
+                self.elements.push(Element { name: name.name.clone(), is_tensor: tensors.is_some() });
                 let element = self.attr(element, bag);
                 let condition = condition.as_ref().map(|c| self.attr(c, bag));
                 self.elements.pop();
@@ -186,6 +210,11 @@ impl<'a> Scope<'a> {
                     })),
                 }
             }
+            ExprKind::Index(list, index) if self.list_of_tensors(list).is_some() => {
+                let index = Box::new(self.attr(index, bag)?);
+                let kind = TermKind::Element(self.list_of_tensors(list)?, index);
+                Some(Compiled::Tensor(Term { kind, span }))
+            }
             ExprKind::Index(list, index) => {
                 let list = self.attr(list, bag);
                 let index = self.attr(index, bag);
@@ -213,12 +242,34 @@ impl<'a> Scope<'a> {
     }
 
     fn name(&mut self, name: &Arc<str>, span: Span, bag: &mut Diagnostics) -> Option<Compiled> {
-        if let Some(depth) = self.elements.iter().rev().position(|e| e == name) {
+        if let Some(depth) = self.elements.iter().rev().position(|e| e.name == *name) {
+            if self.elements[self.elements.len() - 1 - depth].is_tensor {
+                bag.push(
+                    Diagnostic::error(
+                        "E0408",
+                        format!("`{name}` is a tensor of a list, of which only the type is known"),
+                    )
+                    .at(span, "a tensor stands where an attribute is wanted")
+                    .help(format!("ask for `shape({name})`, `dim({name}, axis)`, `rank({name})`, ..")),
+                );
+                return None;
+            }
             return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Element(depth), span }));
         }
         match self.names.get(name) {
+            Some(Name::Var(v)) if self.vars[v.0 as usize].kind == VarKind::Tensors => {
+                bag.push(
+                    Diagnostic::error("E0408", format!("`{name}` is a list of tensors"))
+                        .at(span, "not one value")
+                        .help(format!(
+                            "write `{name}[i]` for one of them, `*{name}` for all in a call of a variadic operator, or \
+                             `len({name})`"
+                        )),
+                );
+                None
+            }
             Some(Name::Var(v)) => Some(match self.vars[v.0 as usize].kind {
-                VarKind::Tensor => Compiled::Tensor(Term { kind: TermKind::Var(*v), span }),
+                VarKind::Tensor | VarKind::Tensors => Compiled::Tensor(Term { kind: TermKind::Var(*v), span }),
                 VarKind::Attr(_) => Compiled::Attr(AttrTerm { kind: AttrTermKind::Var(*v), span }),
             }),
             Some(Name::Local(l)) => Some(match self.locals[l.0 as usize].value {
@@ -231,7 +282,7 @@ impl<'a> Scope<'a> {
                     return Some(Compiled::Attr(AttrTerm { kind, span }));
                 }
                 if self.unknown.insert(name.clone()) {
-                    let names = self.names.keys().chain(&self.elements).map(|k| &**k);
+                    let names = self.names.keys().chain(self.elements.iter().map(|e| &e.name)).map(|k| &**k);
                     bag.push(
                         Diagnostic::error("E0401", format!("`{name}` is not bound in this rule"))
                             .at(span, "unknown name")
@@ -315,14 +366,6 @@ impl<'a> Scope<'a> {
 
     fn call(&mut self, callee: &Ident, args: &[Arg], span: Span, bag: &mut Diagnostics) -> Option<Compiled> {
         if let Some(property) = type_property(&callee.name) {
-            if let [Arg { name: None, value, .. }] = args
-                && let ExprKind::Name(name) = &value.kind
-                && let Some(Name::Var(v)) = self.names.get(name)
-                && self.vars[v.0 as usize].kind == VarKind::Attr(Some(AttrKind::Type))
-            {
-                let ty = AttrTerm { kind: AttrTermKind::Var(*v), span: value.span };
-                return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::OfType(property, Box::new(ty)), span }));
-            }
             let tensor = self.typed_name(callee, args, 1, bag)?;
             return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Of(property, tensor), span }));
         }
@@ -331,12 +374,17 @@ impl<'a> Scope<'a> {
             let axis = Box::new(self.attr(&args[1].value, bag)?);
             return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Dim(tensor, axis), span }));
         }
+        if let ("len", [Arg { name: None, value, .. }]) = (&*callee.name, args)
+            && let Some(list) = self.list_of_tensors(value)
+        {
+            return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Count(list), span }));
+        }
         let function = AttrFunction::from_name(&callee.name);
         // What is called and what it is called with may both be faulty.
         let target = if function.is_none() { self.callee(callee, bag) } else { None };
         let mut values = Vec::new();
         for arg in args {
-            values.push(self.compile(&arg.value, bag));
+            values.push(if arg.spread { self.spread(arg, bag) } else { self.compile(&arg.value, bag) });
         }
         let values: Vec<Compiled> = values.into_iter().collect::<Option<_>>()?;
         // An operator of the same name as a function is meant where the first argument is a tensor.
@@ -372,8 +420,21 @@ impl<'a> Scope<'a> {
         let mut operands = Vec::new();
         let mut attrs = Vec::new();
         for (param, slot) in signature.params().iter().zip(slots) {
-            let value = slot.and_then(|i| values[i].take());
-            match (param, value) {
+            if matches!(param, Param::Variadic(_)) {
+                operands.extend(slot.into_iter().filter_map(|i| values[i].take()).map(as_term));
+                continue;
+            }
+            let argument = slot.first().copied();
+            if let Some(spread) = argument.map(|i| &args[i]).filter(|a| a.spread) {
+                bag.push(
+                    Diagnostic::error("E0403", format!("`{}` of `{}` is one value", param.name(), callee.name))
+                        .at(spread.value.span, "a list of tensors stands here")
+                        .help("write `xs[i]` for one of them"),
+                );
+                return None;
+            }
+            match (param, argument.and_then(|i| values[i].take())) {
+                (Param::Variadic(_), _) => {}
                 (Param::Operand(_), Some(value)) => operands.push(as_term(value)),
                 (Param::Operand(_), None) => return None,
                 (Param::Attr { kind, .. }, Some(Compiled::Attr(a))) => {
@@ -405,7 +466,28 @@ impl<'a> Scope<'a> {
         Some(Compiled::Tensor(Term { kind, span }))
     }
 
-    /// The name in `shape(x)`, `dim(x, axis)`: only a name, since only its type is asked for.
+    /// Is the attribute a tensor type, as far as its kind is known?
+    fn is_type(&self, attr: &AttrTerm) -> bool {
+        match &attr.kind {
+            AttrTermKind::Var(v) => self.vars[v.0 as usize].kind == VarKind::Attr(Some(AttrKind::Type)),
+            _ => false,
+        }
+    }
+
+    /// `*xs` in a call.
+    fn spread(&mut self, arg: &Arg, bag: &mut Diagnostics) -> Option<Compiled> {
+        if let Some(list) = self.list_of_tensors(&arg.value) {
+            return Some(Compiled::Tensor(Term { kind: TermKind::All(list), span: arg.value.span }));
+        }
+        bag.push(
+            Diagnostic::error("E0403", "`*` stands before a list of tensors")
+                .at(arg.value.span, "not a list of tensors")
+                .help("only a variadic operand of the premise is one: `y = concat(*xs, axis)`"),
+        );
+        None
+    }
+
+    /// The name in `shape(x)`, `dim(xs[i], axis)`: only a name, since only its type is asked for.
     fn typed_name(&mut self, callee: &Ident, args: &[Arg], arity: usize, bag: &mut Diagnostics) -> Option<Tensor> {
         if args.len() != arity || args.iter().any(|a| a.name.is_some()) {
             bag.push(
@@ -416,10 +498,22 @@ impl<'a> Scope<'a> {
             return None;
         }
         let expr = &args[0].value;
-        if let ExprKind::Name(name) = &expr.kind {
-            match self.name(name, expr.span, bag)? {
+        let element = match &expr.kind {
+            ExprKind::Name(name) => self.elements.iter().rev().position(|e| e.name == *name),
+            _ => None,
+        };
+        if let Some(depth) = element.filter(|depth| self.elements[self.elements.len() - 1 - depth].is_tensor) {
+            let ty = AttrTerm { kind: AttrTermKind::Element(depth), span: expr.span };
+            return Some(Tensor::Type(Box::new(ty)));
+        }
+        if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Index(..)) {
+            match self.compile(expr, bag)? {
                 Compiled::Tensor(Term { kind: TermKind::Var(v), .. }) => return Some(Tensor::Var(v)),
                 Compiled::Tensor(Term { kind: TermKind::Local(l), .. }) => return Some(Tensor::Local(l)),
+                Compiled::Tensor(Term { kind: TermKind::Element(list, index), .. }) => {
+                    return Some(Tensor::Element(list, index));
+                }
+                Compiled::Attr(ty) if self.is_type(&ty) => return Some(Tensor::Type(Box::new(ty))),
                 _ => {}
             }
         }
@@ -432,14 +526,14 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Binds the arguments of a call, or reports what does not fit.
+/// Binds the arguments of a call, or reports what does not fit: for each parameter the places of its arguments.
 pub fn bind_args(
     callee: &str,
     signature: &Signature,
     args: &[Arg],
     span: Span,
     bag: &mut Diagnostics,
-) -> Option<Vec<Option<usize>>> {
+) -> Option<Vec<Vec<usize>>> {
     let positional = args.iter().take_while(|a| a.name.is_none()).count();
     if let Some(late) = args[positional..].iter().find(|a| a.name.is_none()) {
         bag.push(

@@ -16,6 +16,7 @@ mod library;
 mod masks;
 mod memory;
 mod messages;
+mod notation;
 mod optimiser;
 mod programs;
 mod scale;

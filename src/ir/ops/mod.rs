@@ -1,6 +1,7 @@
 //! The operators, one file per family: name, parameters, typing rule, reference semantics and lowering together.
 
 mod binary;
+mod concat;
 mod constant;
 mod indexing;
 mod logic;
@@ -37,6 +38,7 @@ pub fn all() -> Vec<Arc<dyn Operator>> {
         softmax::all(),
         indexing::all(),
         constant::all(),
+        concat::all(),
     ]
     .into_iter()
     .flatten()

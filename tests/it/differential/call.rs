@@ -62,6 +62,16 @@ pub fn operand_types(
             dims.extend([columns, Builder::dim(numbers)]);
             vec![base.clone(), host(base.dtype, dims)]
         }
+        "concat" => {
+            let axis = attrs.first().and_then(AttrValue::as_int).unwrap_or(0) as usize;
+            let count = *numbers.pick(&[2, 3, 1]);
+            let mut part = || {
+                let mut dims = base.shape.to_vec();
+                dims.get_mut(axis).into_iter().for_each(|d| *d = Builder::dim(numbers));
+                host(base.dtype, dims)
+            };
+            std::iter::once(base.clone()).chain((1..count).map(|_| part())).collect()
+        }
         "select" => vec![base.with_dtype(DType::Bool), base.clone(), base.clone()],
         _ => vec![base.clone(); callee.signature.operand_count()],
     }
@@ -251,9 +261,10 @@ impl Builder<'_> {
                 self.operand_of(&callee.name, *place)
             };
             // An operand that comes after attributes goes by its name.
-            arguments.push(match callee.signature.params().get(i) {
-                Some(Param::Operand(_)) => argument,
-                _ => format!("{}={argument}", callee.signature.operand_names().nth(i).unwrap_or_default()),
+            let in_front = callee.signature.params().iter().take_while(|p| p.is_operand()).count();
+            arguments.push(match callee.signature.param_of(i, operands.len()).0 {
+                param if param < in_front => argument,
+                param => format!("{}={argument}", callee.signature.operand_names().nth(param).unwrap_or_default()),
             });
         }
         if let (Some(operator), [a, b]) = (infix(&callee.name), &arguments[..])
@@ -264,7 +275,7 @@ impl Builder<'_> {
         if let ("neg", 0, [a]) = (callee.name.as_str(), form, &arguments[..]) {
             return format!("-{a}");
         }
-        let method = form == 1 && literal != 8 && matches!(callee.signature.params().first(), Some(Param::Operand(_)));
+        let method = form == 1 && literal != 8 && callee.signature.params().first().is_some_and(Param::is_operand);
         let rank = plan.operands.first().map_or(0, TensorType::rank);
         let receiver = if method { format!("{}.", arguments.remove(0)) } else { String::new() };
         for ((name, kind, default), value) in callee.signature.attrs().zip(&plan.attrs) {
