@@ -112,6 +112,10 @@ impl<'a> Checker<'a> {
         for (i, arg) in args.iter().enumerate() {
             let param = signature.params().iter().zip(slots).find(|(_, slot)| slot.contains(&i)).map(|(p, _)| p);
             match param {
+                Some(Param::Attr { name, kind: AttrKind::Word, words, .. }) => {
+                    given[i] = self.word(name, words, &arg.value);
+                    failed |= given[i].is_none();
+                }
                 Some(Param::Attr { name, kind, .. }) => {
                     given[i] = self.attribute(name, *kind, &arg.value);
                     failed |= given[i].is_none();
@@ -146,7 +150,7 @@ impl<'a> Checker<'a> {
         let mut attrs = Vec::new();
         let mut spans: Vec<(String, Span)> = Vec::new();
         for (param, slot) in signature.params().iter().zip(slots) {
-            let Param::Attr { name, kind, default } = param else { continue };
+            let Param::Attr { name, kind, default, .. } = param else { continue };
             let (value, at) = match slot.first() {
                 Some(i) => (given[*i].take(), AxisPlaces::of(&args[*i].value)),
                 None => (self.default_attribute(default.as_ref(), rank), AxisPlaces::at(span)),

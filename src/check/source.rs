@@ -158,6 +158,7 @@ impl<'a> TreeWriter<'a> {
             AttrValue::Ints(list) => self.expr(ExprKind::List(list.iter().map(|i| self.int(*i)).collect())),
             AttrValue::DType(dtype) => self.name(dtype.name()),
             AttrValue::Type(ty) => self.type_of(ty),
+            AttrValue::Word(word) if word == "none" => self.expr(ExprKind::NoCotangent),
             AttrValue::Word(word) => self.name(word),
         }
     }

@@ -22,13 +22,54 @@ pub enum Param {
     /// One tensor or more. A signature has at most one such parameter.
     Variadic(String),
     /// A compile-time attribute.
-    Attr { name: String, kind: AttrKind, default: Option<Default> },
+    Attr {
+        name: String,
+        kind: AttrKind,
+        default: Option<Default>,
+        /// What it may be, if it is a word.
+        words: Words,
+    },
+}
+
+/// The words that an attribute may be, in the order of its declaration.
+pub type Words = Arc<[Arc<str>]>;
+
+/// `none, mean or sum`
+pub fn listed(words: &[Arc<str>]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => format!("`{one}`"),
+        [others @ .., last] => {
+            let others: Vec<String> = others.iter().map(|w| format!("`{w}`")).collect();
+            format!("{} or `{last}`", others.join(", "))
+        }
+    }
 }
 
 impl Param {
     pub fn name(&self) -> &str {
         match self {
             Param::Operand(name) | Param::Variadic(name) | Param::Attr { name, .. } => name,
+        }
+    }
+
+    /// What an attribute must be, for messages.
+    pub fn wanted(&self) -> String {
+        match self {
+            Param::Attr { kind: AttrKind::Word, words, .. } => listed(words),
+            Param::Attr { kind, .. } => kind.describe().to_owned(),
+            Param::Operand(_) | Param::Variadic(_) => "a tensor".to_owned(),
+        }
+    }
+
+    /// May the attribute have this value?
+    pub fn accepts(&self, value: &AttrValue) -> bool {
+        match (self, value) {
+            (Param::Attr { kind: AttrKind::Word, words, .. }, AttrValue::Word(word)) => {
+                words.iter().any(|w| **w == **word)
+            }
+            (Param::Attr { kind, .. }, value) => kind.accepts(value),
+            (Param::Operand(_) | Param::Variadic(_), _) => false,
         }
     }
 
@@ -84,14 +125,22 @@ impl Signature {
     /// Adds an attribute that every call must give.
     #[must_use]
     pub fn attr(mut self, name: &str, kind: AttrKind) -> Self {
-        self.params.push(Param::Attr { name: name.into(), kind, default: None });
+        self.params.push(Param::Attr { name: name.into(), kind, default: None, words: Words::default() });
+        self
+    }
+
+    /// Adds an attribute that is one of `words`, and `default` where a call leaves it out.
+    #[must_use]
+    pub fn word(mut self, name: &str, words: Words, default: Option<Arc<str>>) -> Self {
+        let default = default.map(|word| Default::Value(AttrValue::Word(word.to_string())));
+        self.params.push(Param::Attr { name: name.into(), kind: AttrKind::Word, default, words });
         self
     }
 
     /// Adds an attribute with a default.
     #[must_use]
     pub fn attr_or(mut self, name: &str, kind: AttrKind, default: Default) -> Self {
-        self.params.push(Param::Attr { name: name.into(), kind, default: Some(default) });
+        self.params.push(Param::Attr { name: name.into(), kind, default: Some(default), words: Words::default() });
         self
     }
 
@@ -158,8 +207,13 @@ impl Signature {
     pub fn attrs(&self) -> impl Iterator<Item = (&str, AttrKind, Option<&Default>)> {
         self.params.iter().filter_map(|p| match p {
             Param::Operand(_) | Param::Variadic(_) => None,
-            Param::Attr { name, kind, default } => Some((name.as_str(), *kind, default.as_ref())),
+            Param::Attr { name, kind, default, .. } => Some((name.as_str(), *kind, default.as_ref())),
         })
+    }
+
+    /// The parameters that stand for attributes, in storage order.
+    pub fn attr_params(&self) -> impl Iterator<Item = &Param> {
+        self.params.iter().filter(|p| !p.is_operand())
     }
 
     /// Binds the arguments of a call: `positional` unnamed ones first, then the named ones in the order of `named`.
@@ -509,12 +563,17 @@ impl Registry {
                 format!("`{}` takes {} attribute(s), not {}", op.name(), signature.attrs().count(), attrs.len()),
             ));
         }
-        for ((name, kind, _), value) in signature.attrs().zip(attrs) {
-            if !kind.accepts(value) {
+        for (param, value) in signature.attr_params().zip(attrs) {
+            if !param.accepts(value) {
+                let (name, wanted) = (param.name(), param.wanted());
+                let found = match value {
+                    AttrValue::Word(word) => format!("`{word}`"),
+                    value => value.describe().to_owned(),
+                };
                 return Err(TypeError::new(
                     TypeErrorKind::Attribute,
                     Where::Call,
-                    format!("`{name}` of `{}` must be {}, not {}", op.name(), kind.describe(), value.describe()),
+                    format!("`{name}` of `{}` must be {wanted}, not {found}", op.name()),
                 ));
             }
         }

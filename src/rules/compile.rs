@@ -7,7 +7,7 @@ use super::rule::{
 use super::scope::{Callee, Library, Scope, bind_args};
 use super::term::{AttrTerm, AttrTermKind, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span, closest};
-use crate::ir::operator::Default as AttrDefault;
+use crate::ir::operator::{Default as AttrDefault, Words, listed};
 use crate::ir::{AttrKind, AttrValue, OpId, Param, Registry, RuleRef, Signature, TensorType};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, Line, RewriteItem, UnaryOp, VjpItem};
 
@@ -33,6 +33,16 @@ pub fn constant(expr: &Expr) -> Option<AttrValue> {
         }
         _ => None,
     }
+}
+
+/// The word that an expression is, if it is one of `words`.
+fn word_in(kind: &ExprKind, words: &Words) -> Option<AttrValue> {
+    let written: &str = match kind {
+        ExprKind::Name(name) => name,
+        ExprKind::NoCotangent => "none",
+        _ => return None,
+    };
+    words.iter().find(|w| ***w == *written).map(|w| AttrValue::Word(w.to_string()))
 }
 
 /// Compiles a `vjp`. `None` if it has errors, which are in the bag.
@@ -87,6 +97,18 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
                 }
                 operands.push(scope.var(name, if is_variadic { VarKind::Tensors } else { VarKind::Tensor }));
                 operand_names.push(Ident { name: name.clone(), span });
+            }
+            // A word that is given by name is the word.
+            (Param::Attr { words, .. }, Some((kind, _)))
+                if slot.first().is_some_and(|i| args[*i].name.is_some()) && word_in(kind, words).is_some() =>
+            {
+                attrs.extend(word_in(kind, words).map(AttrPattern::Const));
+            }
+            (Param::Attr { kind: AttrKind::Word, words, .. }, Some((ExprKind::Name(name), span))) => {
+                if scope.is_bound(name) {
+                    bag.push(bound_twice(name, span));
+                }
+                attrs.push(AttrPattern::Var(scope.word_var(name, words.clone())));
             }
             (Param::Attr { kind, .. }, Some((ExprKind::Name(name), span))) => {
                 if scope.is_bound(name) {
@@ -437,6 +459,17 @@ fn pattern(
                     (Param::Variadic(_), _) => {}
                     (Param::Operand(_), Some(arg)) => operands.push(pattern(scope, arg, computed, bag)),
                     (Param::Operand(_), None) => operands.push(None),
+                    (Param::Attr { words, .. }, Some(arg)) if word_in(&arg.kind, words).is_some() => {
+                        attrs.push(word_in(&arg.kind, words).map(AttrPattern::Const));
+                    }
+                    (Param::Attr { name, kind: AttrKind::Word, words, .. }, Some(arg)) => {
+                        bag.push(
+                            Diagnostic::error("E0408", format!("`{name}` of `{}` is {}", callee.name, listed(words)))
+                                .at(arg.span, "a left side has one of these words")
+                                .help("write a rule for each of them"),
+                        );
+                        attrs.push(None);
+                    }
                     (Param::Attr { kind, .. }, Some(arg)) => attrs.push(attr_pattern(scope, *kind, arg, computed, bag)),
                     (Param::Attr { default: Some(AttrDefault::Value(v)), .. }, None) => {
                         attrs.push(Some(AttrPattern::Const(v.clone())));

@@ -107,7 +107,9 @@ impl Operator for Composite {
                 (_, AttrKind::Int | AttrKind::Axis) => Some(AttrValue::Int(0)),
                 (_, AttrKind::Float) => Some(AttrValue::float(0.5)),
                 (_, AttrKind::Axes) => Some(AttrValue::Ints(vec![0])),
-                (_, AttrKind::Shape | AttrKind::Permutation | AttrKind::DType | AttrKind::Type) => None,
+                (_, AttrKind::Shape | AttrKind::Permutation | AttrKind::DType | AttrKind::Type | AttrKind::Word) => {
+                    None
+                }
             })
             .collect();
         let Some(attrs) = attrs else { return out };

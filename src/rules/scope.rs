@@ -9,7 +9,7 @@ use super::term::{
     AttrArg, AttrTerm, AttrTermKind, ListTerm, Local, LocalId, LocalValue, Tensor, Term, TermKind, TypeProperty, VarId,
 };
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
-use crate::ir::operator::Default as AttrDefault;
+use crate::ir::operator::{Default as AttrDefault, Words, listed};
 use crate::ir::{AttrKind, AttrValue, BindError, DType, OpId, Param, Registry, Signature};
 use crate::syntax::ast::{Arg, BinaryOp, Expr, ExprKind, Ident, UnaryOp};
 
@@ -32,6 +32,8 @@ pub struct Scope<'a> {
     elements: Vec<Element>,
     /// Names that were reported as unknown: what is missing is one fault, however often it is used.
     unknown: BTreeSet<Arc<str>>,
+    /// What the metavariables that are words may be.
+    words: BTreeMap<VarId, Words>,
 }
 
 /// The variable of a comprehension.
@@ -68,6 +70,7 @@ impl<'a> Scope<'a> {
             names: BTreeMap::new(),
             elements: Vec::new(),
             unknown: BTreeSet::new(),
+            words: BTreeMap::new(),
         }
     }
 
@@ -93,6 +96,69 @@ impl<'a> Scope<'a> {
             Some(Name::Var(v)) => Some(*v),
             _ => None,
         }
+    }
+
+    /// Adds a metavariable that is one of some words.
+    pub fn word_var(&mut self, name: &str, words: Words) -> VarId {
+        let id = self.var(name, VarKind::Attr(Some(AttrKind::Word)));
+        self.words.insert(id, words);
+        id
+    }
+
+    /// The words that the expression may be, if it is the name of a word.
+    fn words_of(&self, expr: &Expr) -> Option<(Arc<str>, Words)> {
+        let ExprKind::Name(name) = &expr.kind else { return None };
+        let words = self.words.get(&self.lookup_var(name)?)?;
+        Some((name.clone(), words.clone()))
+    }
+
+    /// An expression where a word is wanted: a word, or the name of one.
+    fn word(&mut self, of: &str, words: &[Arc<str>], expr: &Expr, bag: &mut Diagnostics) -> Option<AttrTerm> {
+        let span = expr.span;
+        let written: Arc<str> = match &expr.kind {
+            ExprKind::NoCotangent => "none".into(),
+            ExprKind::Name(name) => name.clone(),
+            _ => {
+                bag.push(
+                    Diagnostic::error("E0408", format!("`{of}` is {}", listed(words)))
+                        .at(span, "not a word")
+                        .help("write one of these words, or the name of an attribute that is one"),
+                );
+                return None;
+            }
+        };
+        if let Some((_, others)) = self.words_of(expr) {
+            if let Some(other) = others.iter().find(|w| !words.contains(w)) {
+                bag.push(
+                    Diagnostic::error(
+                        "E0408",
+                        format!("`{written}` may be `{other}`, but `{of}` is {}", listed(words)),
+                    )
+                    .at(span, "words of another attribute")
+                    .help("declare the same words for both"),
+                );
+                return None;
+            }
+            return self.attr(expr, bag);
+        }
+        if self.is_bound(&written) || self.elements.iter().any(|e| e.name == written) {
+            bag.push(
+                Diagnostic::error("E0408", format!("`{of}` is {}", listed(words)))
+                    .at(span, format!("`{written}` is a name of this rule"))
+                    .note("names of the rule win over words")
+                    .help("give the name of the rule another name"),
+            );
+            return None;
+        }
+        if !words.contains(&written) {
+            bag.push(
+                Diagnostic::error("E0408", format!("`{of}` is {}", listed(words)))
+                    .at(span, "not one of these words")
+                    .did_you_mean_or(&written, words.iter().map(|w| &**w), "write one of these words"),
+            );
+            return None;
+        }
+        Some(AttrTerm { kind: AttrTermKind::Const(AttrValue::Word(written.to_string())), span })
     }
 
     /// Forgets a name, which no later expression can use.
@@ -192,6 +258,14 @@ impl<'a> Scope<'a> {
                 (UnaryOp::Neg, Compiled::Tensor(t)) => self.op_term("neg", vec![t], span, bag),
                 (UnaryOp::Not, Compiled::Tensor(t)) => self.op_term("logical_not", vec![t], span, bag),
             },
+            ExprKind::Binary(op @ (BinaryOp::Eq | BinaryOp::Ne), a, b)
+                if self.words_of(a).is_some() || self.words_of(b).is_some() =>
+            {
+                let (name, words) = self.words_of(a).or_else(|| self.words_of(b))?;
+                let a = self.word(&name, &words, a, bag);
+                let b = self.word(&name, &words, b, bag);
+                attr(AttrTermKind::Binary(*op, Box::new(a?), Box::new(b?)))
+            }
             ExprKind::Binary(op, a, b) => {
                 let a = self.compile(a, bag);
                 let b = self.compile(b, bag);
@@ -382,8 +456,13 @@ impl<'a> Scope<'a> {
         let function = AttrFunction::from_name(&callee.name);
         // What is called and what it is called with may both be faulty.
         let target = if function.is_none() { self.callee(callee, bag) } else { None };
+        let params = target.as_ref().map(|target| word_params(self.signature(target), args)).unwrap_or_default();
         let mut values = Vec::new();
-        for arg in args {
+        for (i, arg) in args.iter().enumerate() {
+            if let Some((name, words)) = params.get(&i) {
+                values.push(self.word(name, words, &arg.value, bag).map(Compiled::Attr));
+                continue;
+            }
             values.push(if arg.spread { self.spread(arg, bag) } else { self.compile(&arg.value, bag) });
         }
         let values: Vec<Compiled> = values.into_iter().collect::<Option<_>>()?;
@@ -411,10 +490,7 @@ impl<'a> Scope<'a> {
             }
             return None;
         }
-        let signature = match &target {
-            Callee::Op(op) => self.library.registry.op(*op).signature(),
-            Callee::Def(def) => &def.signature,
-        };
+        let signature = self.signature(&target);
         let slots = bind_args(&callee.name, signature, args, span, bag)?;
         let mut values: Vec<Option<Compiled>> = values.into_iter().map(Some).collect();
         let mut operands = Vec::new();
@@ -464,6 +540,17 @@ impl<'a> Scope<'a> {
             Callee::Def(def) => TermKind::Composite { def, operands, attrs },
         };
         Some(Compiled::Tensor(Term { kind, span }))
+    }
+
+    /// The parameters of what is called.
+    fn signature<'s>(&self, target: &'s Callee) -> &'s Signature
+    where
+        'a: 's,
+    {
+        match target {
+            Callee::Op(op) => self.library.registry.op(*op).signature(),
+            Callee::Def(def) => &def.signature,
+        }
     }
 
     /// Is the attribute a tensor type, as far as its kind is known?
@@ -524,6 +611,20 @@ impl<'a> Scope<'a> {
         );
         None
     }
+}
+
+/// The arguments that must be words, by their place: the name of the parameter, and the words.
+fn word_params(signature: &Signature, args: &[Arg]) -> BTreeMap<usize, (String, Words)> {
+    let positional = args.iter().take_while(|a| a.name.is_none()).count();
+    let named: Vec<&str> = args[positional..].iter().filter_map(|a| a.name.as_ref()).map(|n| &*n.name).collect();
+    // What does not fit is reported elsewhere.
+    let Ok(slots) = signature.bind(positional, &named) else { return BTreeMap::new() };
+    let bound = signature.params().iter().zip(slots);
+    let words = bound.filter_map(|(param, slot)| match param {
+        Param::Attr { name, kind: AttrKind::Word, words, .. } => Some((*slot.first()?, (name.clone(), words.clone()))),
+        _ => None,
+    });
+    words.collect()
 }
 
 /// Binds the arguments of a call, or reports what does not fit: for each parameter the places of its arguments.
@@ -602,7 +703,8 @@ pub fn kind_of_value(value: &AttrValue) -> AttrKind {
     match value {
         AttrValue::Bool(_) => AttrKind::Bool,
         AttrValue::Int(_) => AttrKind::Int,
-        AttrValue::Float(_) | AttrValue::Word(_) => AttrKind::Float,
+        AttrValue::Float(_) => AttrKind::Float,
+        AttrValue::Word(_) => AttrKind::Word,
         AttrValue::Ints(_) => AttrKind::Shape,
         AttrValue::DType(_) => AttrKind::DType,
         AttrValue::Type(_) => AttrKind::Type,

@@ -397,6 +397,8 @@ fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
             lists.into_iter().map(|l| AttrValue::Ints(l.to_vec())).collect()
         }
         AttrKind::DType => DType::ALL.into_iter().map(AttrValue::DType).collect(),
+        // A left side has the word itself.
+        AttrKind::Word => Vec::new(),
         AttrKind::Type => types.iter().cloned().map(AttrValue::Type).collect(),
     }
 }

@@ -13,6 +13,7 @@ mod fuzz_seeds;
 mod hostile_text;
 mod language;
 mod library;
+mod losses;
 mod masks;
 mod memory;
 mod messages;

@@ -246,3 +246,96 @@ fn left_sides_match_so_many_operands() {
     assert_eq!(graph.matches("= concat(").count(), 2, "{graph}");
     assert_eq!(graph.matches("= neg(").count(), 2, "{graph}");
 }
+
+/// A `def` whose attribute is a word.
+const SCALED: &str = "/// x, or a multiple of it.\ndef scaled(x, factor = none|two|minus) {\n  \
+    => if factor == none then x else if factor != minus then x + x else -x\n}\n";
+
+#[test]
+fn a_word_is_the_value_of_an_attribute() {
+    let program = "let x = tensor<F32, [2], @host> in
+        (x.scaled(), x.scaled(factor=none), scaled(x, two), scaled(factor=minus, x=x), thrice(x), thrice(x, factor=two))";
+    let rules = format!(
+        "{SCALED}/// The words of another `def`, with another default.\ndef thrice(x, factor = minus) {{\n  \
+         => scaled(x, factor) + scaled(x, factor=two)\n}}\n"
+    );
+    let place = directory(&[
+        ("p.kina", program.as_bytes().to_vec()),
+        ("r.rules", rules.into_bytes()),
+        ("x.npy", crate::support::npy_f32(&[2], &[1.0, 2.0])),
+    ]);
+    for form in ["kina", "sexpr"] {
+        let text = kina(place.path(), &format!("emit p.kina --stage program --format {form} --rules r.rules")).ok();
+        assert!(text.contains("none"), "{text}");
+        std::fs::write(place.path().join("p.kina"), text).unwrap();
+        let found = results(place.path(), "--rules r.rules --interpret --input x=x.npy");
+        for (i, factor) in [1.0, 1.0, 2.0, -1.0, 1.0, 4.0].into_iter().enumerate() {
+            assert_close(form, &found[&format!("result_{i}")].values, &[factor, 2.0 * factor], 0.0);
+        }
+    }
+    let head = "let x = tensor<F32, [2], @host> in let two = x + 1.0 in\n";
+    for (call, words) in [
+        (
+            "scaled(x, factor=minsu)",
+            &["E0306", "2:18", "must be `none`, `two` or `minus`", "did you mean `minus`?"][..],
+        ),
+        ("scaled(x, factor=2)", &["E0306", "2:18", "must be `none`, `two` or `minus`, not a number"]),
+        ("scaled(x, factor=two)", &["E0306", "2:18", "local names win over words", "rename the local `two`"]),
+        ("scaled(x, factor=x)", &["E0306", "2:18", "not a tensor<F32"]),
+        ("exp(none)", &["E0214", "2:5", "`none` belongs to rule files"]),
+    ] {
+        let files: &[(&str, &[u8])] =
+            &[("p.kina", &[head, call].concat().into_bytes()), ("r.rules", SCALED.as_bytes())];
+        check(&[(call, files, "grad p.kina --rules r.rules", 1, words)]);
+    }
+}
+
+#[test]
+fn words_in_rules() {
+    let user = |call: &str| format!("{SCALED}/// d\ndef user(x, f = none|two) {{\n  two = 1\n  => {call}\n}}\n");
+    refused(&[
+        (
+            "unknown word",
+            &user("scaled(x, factor=tow)"),
+            &["E0408", "r.rules:8:23", "`none`, `two` or `minus`", "did you mean `two`?"],
+        ),
+        (
+            "compared with no word",
+            &user("if f == minus then x else -x"),
+            &["E0408", "r.rules:8:14", "`f` is `none` or `two`"],
+        ),
+        (
+            "hidden by a local name",
+            &user("scaled(x, two)"),
+            &["E0408", "r.rules:8:16", "names of the rule win over words"],
+        ),
+        ("a number", &user("scaled(x, 1)"), &["E0408", "r.rules:8:16", "not a word"]),
+        (
+            "more words than its use",
+            &format!("{SCALED}/// d\ndef user(x, f = none|one) {{\n  => scaled(x, f)\n}}\n"),
+            &["E0408", "r.rules:6:13", "used as `none`, `two` or `minus`, but it may be `none` or `one`"],
+        ),
+        (
+            "twice the same",
+            "/// d\ndef user(x, f = a|b|a) {\n  => x\n}\n",
+            &["E0406", "r.rules:2:21", "`a` is bound twice", "first here"],
+        ),
+        (
+            "one word",
+            "/// d\ndef user(x, f = a) {\n  => x\n}\n",
+            &["E0408", "r.rules:2:17", "`reduction = none|mean|sum`"],
+        ),
+        ("a bar too many", "/// d\ndef user(x, f = a||b) {\n  => x\n}\n", &["r.rules:2:17"]),
+    ]);
+    // A `def` with a VJP: the premise names the word, or binds it; a left side has one.
+    let rules = format!(
+        "{SCALED}/// d\nvjp scaled {{\n  y = scaled(x, factor)\n  ---\n  g_x = g_y * (if factor == two then 2.0 else if factor == none then 1.0 else -1.0)\n}}\n\
+         /// d\nvjp scaled as doubled {{\n  y = scaled(x, factor=two)\n  ---\n  g_x = g_y + g_y\n}}\n\
+         /// d\nrewrite same [exact] {{\n  scaled(x, factor=none) => x\n}}\n"
+    );
+    let program = differentiated(&[&[3], &[3]], "scaled(a, factor=two) + scaled(b, factor=minus) * b.scaled()");
+    for level in ["-O0", "-O2"] {
+        let out = with(&program, &rules, &format!("run p.kina --interpret --check {level}")).ok();
+        assert!(out.contains("passed"), "{out}");
+    }
+}

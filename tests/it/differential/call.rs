@@ -48,6 +48,13 @@ pub fn operand_types(
     numbers: &mut Numbers<'_>,
 ) -> Vec<TensorType> {
     match callee.name.as_str() {
+        "nll" | "cross_entropy" | "weighted_cross_entropy" => {
+            let axis = attrs.first().and_then(AttrValue::as_int).unwrap_or(0) as usize;
+            let rows = if axis < base.rank() { base.with_shape(base.shape.without(axis)) } else { base.clone() };
+            let classes = base.shape.get(axis).copied().unwrap_or(1);
+            let all = [base.clone(), rows.with_dtype(DType::I64), host(base.dtype, vec![classes])];
+            all.into_iter().take(callee.signature.operand_count()).collect()
+        }
         "take_along_axis" => {
             let axis = attrs.first().and_then(AttrValue::as_int).unwrap_or(0) as usize;
             if axis >= base.rank() {
@@ -146,7 +153,7 @@ impl Plan {
         numbers: &mut Numbers<'_>,
     ) -> Option<Plan> {
         let attrs: Vec<AttrValue> =
-            callee.signature.attrs().map(|(_, kind, _)| attribute(kind, base, reshaping, numbers)).collect();
+            callee.signature.attr_params().map(|param| any_attribute(param, base, reshaping, numbers)).collect();
         let operands = operand_types(callee, base, &attrs, numbers);
         Plan::typed(vocabulary, callee, operands, attrs)
     }
@@ -318,6 +325,15 @@ impl Builder<'_> {
     }
 }
 
+/// An attribute that the parameter accepts, for an operand of the type.
+fn any_attribute(param: &Param, base: &TensorType, reshaping: bool, numbers: &mut Numbers<'_>) -> AttrValue {
+    match param {
+        Param::Attr { kind: AttrKind::Word, words, .. } => AttrValue::Word(numbers.pick(words).to_string()),
+        Param::Attr { kind, .. } => attribute(*kind, base, reshaping, numbers),
+        Param::Operand(_) | Param::Variadic(_) => AttrValue::Bool(false),
+    }
+}
+
 /// An attribute of the kind, for an operand of the type.
 pub fn attribute(kind: AttrKind, base: &TensorType, reshaping: bool, numbers: &mut Numbers<'_>) -> AttrValue {
     let rank = base.rank();
@@ -341,6 +357,8 @@ pub fn attribute(kind: AttrKind, base: &TensorType, reshaping: bool, numbers: &m
         AttrKind::Permutation => AttrValue::Ints(shuffled(rank, numbers)),
         AttrKind::DType => AttrValue::DType(*numbers.pick(&DType::ALL)),
         AttrKind::Type => AttrValue::Type(base.clone()),
+        // Patterns have their words.
+        AttrKind::Word => AttrValue::Word(String::new()),
     }
 }
 
