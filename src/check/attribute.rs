@@ -1,10 +1,12 @@
 //! Attributes of a call: from values to what the IR stores.
 
+use std::sync::Arc;
+
 use super::eval::Checker;
 use super::value::{Literal, Value};
 use crate::diagnostics::{Diagnostic, Span};
 use crate::ir::attr::format_float;
-use crate::ir::operator::Default as AttrDefault;
+use crate::ir::operator::{Default as AttrDefault, listed};
 use crate::ir::{AttrKind, AttrValue, DType, TypeErrorKind};
 use crate::syntax::ast::{Expr, ExprKind};
 
@@ -50,6 +52,57 @@ impl<'a> Checker<'a> {
             }
             Err(value) => self.wrong_attribute(name, kind, value.describe(), expr.span),
         }
+    }
+
+    /// The word that an argument is. `None` after a report.
+    pub fn word(&mut self, name: &str, words: &[Arc<str>], expr: &'a Expr) -> Option<AttrValue> {
+        let written: &str = match &expr.kind {
+            ExprKind::Name(written) => written,
+            ExprKind::NoCotangent => "none",
+            _ => {
+                let value = self.eval(expr);
+                if value != Value::Poison {
+                    let found = self.describe(value);
+                    self.no_word(name, words, &found, expr.span, None);
+                }
+                return None;
+            }
+        };
+        // Local names win, here as everywhere.
+        if let Some(value) = self.scope.get(written) {
+            let hidden = words.iter().any(|w| **w == *written).then_some(written);
+            let found = self.describe(value);
+            self.no_word(name, words, &found, expr.span, hidden);
+            return None;
+        }
+        if words.iter().any(|w| **w == *written) {
+            return Some(AttrValue::Word(written.to_owned()));
+        }
+        self.report(
+            Diagnostic::error(
+                TypeErrorKind::Attribute.code(),
+                format!("`{name}` must be {}, not `{written}`", listed(words)),
+            )
+            .at(expr.span, "not one of these words")
+            .did_you_mean_or(
+                written,
+                words.iter().map(|w| &**w),
+                format!("write one of them: `{name}={}`", words[0]),
+            ),
+        );
+        None
+    }
+
+    fn no_word(&mut self, name: &str, words: &[Arc<str>], found: &str, span: Span, hidden: Option<&str>) {
+        let d = Diagnostic::error(
+            TypeErrorKind::Attribute.code(),
+            format!("`{name}` must be {}, not {found}", listed(words)),
+        )
+        .at(span, format!("this is {found}"));
+        self.report(match hidden {
+            Some(word) => d.note("local names win over words").help(format!("rename the local `{word}`")),
+            None => d.help("write one of these words, without quotes"),
+        });
     }
 
     /// The dtype of a name. `None` after a report.

@@ -153,6 +153,8 @@ pub enum AttrKind {
     DType,
     /// A tensor type; programs write `like=x`, rules `type(x)`.
     Type,
+    /// One of the words that the parameter lists.
+    Word,
 }
 
 impl AttrKind {
@@ -166,6 +168,7 @@ impl AttrKind {
                 | (AttrKind::DType, AttrValue::DType(_))
                 | (AttrKind::Type, AttrValue::Type(_))
                 | (AttrKind::Float, AttrValue::Float(_))
+                | (AttrKind::Word, AttrValue::Word(_))
         )
     }
 
@@ -195,6 +198,7 @@ impl AttrKind {
             AttrKind::Permutation => "a permutation (a list of axes)",
             AttrKind::DType => "a dtype",
             AttrKind::Type => "a tensor type",
+            AttrKind::Word => "a word",
         }
     }
 }

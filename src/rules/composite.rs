@@ -109,9 +109,15 @@ impl Operator for Composite {
                 // Ascending, as bounds are, and none a number that arithmetic treats in a special way.
                 (_, AttrKind::Float) => Some(AttrValue::float(i as f64 - 0.5)),
                 (_, AttrKind::Axes) => Some(AttrValue::Ints(vec![0])),
-                (_, AttrKind::Shape | AttrKind::PerAxis | AttrKind::Permutation | AttrKind::DType | AttrKind::Type) => {
-                    None
-                }
+                (
+                    _,
+                    AttrKind::Shape
+                    | AttrKind::PerAxis
+                    | AttrKind::Permutation
+                    | AttrKind::DType
+                    | AttrKind::Type
+                    | AttrKind::Word,
+                ) => None,
             })
             .collect();
         let Some(attrs) = attrs else { return out };

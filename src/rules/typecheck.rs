@@ -4,7 +4,7 @@
 //! comparison is made again whenever a rule fires, since the family is finite.)
 
 use super::builders::TypeBuilder;
-use super::rule::{AttrPattern, Conclusion, Kink, Pattern, Rewrite, RuleHead, Vjp};
+use super::rule::{AttrPattern, Conclusion, Kink, Pattern, Rewrite, RuleHead, VarKind, Vjp};
 use super::term::{Bindings, TermError, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
 use crate::ir::{AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape, TensorType};
@@ -27,9 +27,8 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
         }
         let mut builder = TypeBuilder::new(registry);
         let mut bindings = Bindings::new(vjp.head.vars.len(), &vjp.head.locals);
-        for (var, ty) in vjp.operands.iter().zip(&types) {
-            bindings.bind_tensor(*var, builder.given(ty.clone()));
-        }
+        let given: Vec<usize> = types.iter().map(|ty| builder.given(ty.clone())).collect();
+        vjp.bind_operands(operator.signature(), &given, &mut bindings);
         if !bind_attrs(&vjp.attrs, &attrs, &mut bindings) {
             continue;
         }
@@ -45,13 +44,16 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
                 return;
             }
         }
-        for ((conclusion, ty), name) in vjp.conclusions.iter().zip(&types).zip(operator.signature().operand_names()) {
-            let Conclusion::Cotangent(term) = conclusion else { continue };
+        for (i, ty) in types.iter().enumerate() {
+            let conclusion = vjp.conclusion(operator.signature(), i, types.len(), &mut bindings);
+            let Some(Conclusion::Cotangent(term)) = conclusion else { continue };
+            let param = operator.signature().param_of(i, types.len()).0;
             // Integers and Bools carry no cotangent: such an operand is never active, and its conclusion never used.
             if !ty.dtype.is_float() {
-                if ever_float(operator, name) {
+                if ever_float(operator, param) {
                     continue;
                 }
+                let name = operator.signature().operand_names().nth(param).unwrap_or_default();
                 bag.push(
                     Diagnostic::error(
                         "E0407",
@@ -123,10 +125,12 @@ fn ill_typed_kink<'r>(
     None
 }
 
-/// Is the operand of that name a float tensor in some instance?
-fn ever_float(operator: &dyn Operator, name: &str) -> bool {
-    let index = operator.signature().operand_names().position(|n| n == name);
-    index.is_some_and(|i| operator.instances().iter().any(|(types, _)| types[i].dtype.is_float()))
+/// Is an operand of that parameter a float tensor in some instance?
+fn ever_float(operator: &dyn Operator, param: usize) -> bool {
+    operator.instances().iter().any(|(types, _)| {
+        let parts = operator.signature().split(types);
+        parts.get(param).is_some_and(|part| part.iter().any(|ty| ty.dtype.is_float()))
+    })
 }
 
 /// Checks that the right side of a rewrite has the type of its left side wherever the left side matches.
@@ -208,7 +212,11 @@ pub fn conditions<B: super::term::Builder>(
 fn describe(head: &RuleHead, bindings: &Bindings<'_, usize>, builder: &TypeBuilder<'_>) -> String {
     let mut parts = Vec::new();
     for (i, var) in head.vars.iter().enumerate() {
-        if let Some(value) = bindings.tensors[i] {
+        if var.kind == VarKind::Tensors {
+            let types = bindings.tensors_of(VarId(i as u32)).iter();
+            let types: Vec<String> = types.map(|v| super::term::Builder::ty(builder, *v).to_string()).collect();
+            parts.push(format!("{}: [{}]", var.name, types.join(", ")));
+        } else if let Some(value) = bindings.tensors[i] {
             parts.push(format!("{}: {}", var.name, super::term::Builder::ty(builder, value)));
         } else if let Some(value) = &bindings.attrs[i] {
             parts.push(format!("{} = {value}", var.name));
@@ -474,6 +482,8 @@ pub fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
             lists.into_iter().map(|l| AttrValue::Ints(l.to_vec())).collect()
         }
         AttrKind::DType => DType::ALL.into_iter().map(AttrValue::DType).collect(),
+        // A left side has the word itself.
+        AttrKind::Word => Vec::new(),
         AttrKind::Type => types.iter().cloned().map(AttrValue::Type).collect(),
     }
 }

@@ -105,7 +105,7 @@ impl Work<'_> {
                                         self.vjp.head.rule.name, gradient.name
                                     ),
                                 )
-                                .at(conclusion_span(self.vjp, operand), "differentiated a second time")
+                                .at(conclusion_span(self.vjp, trial.params[operand]), "differentiated a second time")
                                 .note(format!(
                                     "relative error {} at {}",
                                     number(gradient.worst),

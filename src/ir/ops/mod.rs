@@ -2,6 +2,7 @@
 
 mod axes;
 mod binary;
+mod concat;
 mod constant;
 mod indexing;
 mod logic;
@@ -42,6 +43,7 @@ pub fn all() -> Vec<Arc<dyn Operator>> {
         softmax::all(),
         indexing::all(),
         constant::all(),
+        concat::all(),
     ]
     .into_iter()
     .flatten()

@@ -55,8 +55,8 @@ impl<'a> Premises<'a> {
     }
 
     /// The operand's name in the signature.
-    pub fn operand_name(&self, operand: usize) -> &'a str {
-        self.signature.operand_names().nth(operand).unwrap_or("x")
+    pub fn operand_name(&self, operand: usize) -> String {
+        self.signature.operand_label(operand, self.call.operands.len())
     }
 
     pub fn error(&self, kind: TypeErrorKind, place: Where, message: impl AsRef<str>) -> TypeError {
@@ -93,7 +93,7 @@ impl<'a> Premises<'a> {
                 Where::Operand(operand),
                 format!("needs {}, but `{name}` is {ty}", accept.describe()),
             )
-            .help(accept.way_out(name)))
+            .help(accept.way_out(&name)))
     }
 
     /// The operand is I64, as indices are.
@@ -154,7 +154,7 @@ impl<'a> Premises<'a> {
 
     /// `axis` lies in `0..rank`, the rank of operand 0.
     pub fn axis(&self, axis: i64, rank: usize) -> Result<usize, TypeError> {
-        self.axis_of(self.operand_name(0), axis, rank)
+        self.axis_of(&self.operand_name(0), axis, rank)
     }
 
     /// `axis` lies in `0..rank`, the rank of what `name` says.

@@ -51,6 +51,13 @@ pub fn operand_types(
     numbers: &mut Numbers<'_>,
 ) -> Vec<TensorType> {
     match callee.name.as_str() {
+        "nll" | "cross_entropy" | "weighted_cross_entropy" => {
+            let axis = attrs.first().and_then(AttrValue::as_int).unwrap_or(0) as usize;
+            let rows = if axis < base.rank() { base.with_shape(base.shape.without(axis)) } else { base.clone() };
+            let classes = base.shape.get(axis).copied().unwrap_or(1);
+            let all = [base.clone(), rows.with_dtype(DType::I64), host(base.dtype, vec![classes])];
+            all.into_iter().take(callee.signature.operand_count()).collect()
+        }
         "take_along_axis" => {
             let axis = attrs.first().and_then(AttrValue::as_int).unwrap_or(0) as usize;
             if axis >= base.rank() {
@@ -64,6 +71,16 @@ pub fn operand_types(
             dims.truncate(dims.len() - 2);
             dims.extend([columns, Builder::dim(numbers)]);
             vec![base.clone(), host(base.dtype, dims)]
+        }
+        "concat" => {
+            let axis = attrs.first().and_then(AttrValue::as_int).unwrap_or(0) as usize;
+            let count = *numbers.pick(&[2, 3, 1]);
+            let mut part = || {
+                let mut dims = base.shape.to_vec();
+                dims.get_mut(axis).into_iter().for_each(|d| *d = Builder::dim(numbers));
+                host(base.dtype, dims)
+            };
+            std::iter::once(base.clone()).chain((1..count).map(|_| part())).collect()
         }
         "select" => vec![base.with_dtype(DType::Bool), base.clone(), base.clone()],
         _ => vec![base.clone(); callee.signature.operand_count()],
@@ -144,7 +161,7 @@ impl Plan {
         numbers: &mut Numbers<'_>,
     ) -> Option<Plan> {
         let attrs: Vec<AttrValue> =
-            callee.signature.attrs().map(|(name, kind, _)| attribute(name, kind, base, reshaping, numbers)).collect();
+            callee.signature.attr_params().map(|param| any_attribute(param, base, reshaping, numbers)).collect();
         let operands = operand_types(callee, base, &attrs, numbers);
         Plan::typed(vocabulary, callee, operands, attrs)
     }
@@ -259,9 +276,10 @@ impl Builder<'_> {
                 self.operand_of(&callee.name, *place)
             };
             // An operand that comes after attributes goes by its name.
-            arguments.push(match callee.signature.params().get(i) {
-                Some(Param::Operand(_)) => argument,
-                _ => format!("{}={argument}", callee.signature.operand_names().nth(i).unwrap_or_default()),
+            let in_front = callee.signature.params().iter().take_while(|p| p.is_operand()).count();
+            arguments.push(match callee.signature.param_of(i, operands.len()).0 {
+                param if param < in_front => argument,
+                param => format!("{}={argument}", callee.signature.operand_names().nth(param).unwrap_or_default()),
             });
         }
         if let (Some(operator), [a, b]) = (infix(&callee.name), &arguments[..])
@@ -272,7 +290,7 @@ impl Builder<'_> {
         if let ("neg", 0, [a]) = (callee.name.as_str(), form, &arguments[..]) {
             return format!("-{a}");
         }
-        let method = form == 1 && literal != 8 && matches!(callee.signature.params().first(), Some(Param::Operand(_)));
+        let method = form == 1 && literal != 8 && callee.signature.params().first().is_some_and(Param::is_operand);
         let rank = plan.rank();
         let receiver = if method { format!("{}.", arguments.remove(0)) } else { String::new() };
         for ((name, kind, default), value) in callee.signature.attrs().zip(&plan.attrs) {
@@ -309,6 +327,15 @@ impl Builder<'_> {
             }
             (_, value) => value.to_string(),
         }
+    }
+}
+
+/// An attribute that the parameter accepts, for an operand of the type.
+fn any_attribute(param: &Param, base: &TensorType, reshaping: bool, numbers: &mut Numbers<'_>) -> AttrValue {
+    match param {
+        Param::Attr { kind: AttrKind::Word, words, .. } => AttrValue::Word(numbers.pick(words).to_string()),
+        Param::Attr { name, kind, .. } => attribute(name, *kind, base, reshaping, numbers),
+        Param::Operand(_) | Param::Variadic(_) => AttrValue::Bool(false),
     }
 }
 
@@ -356,6 +383,8 @@ pub fn attribute(
         AttrKind::Permutation => AttrValue::Ints(shuffled(rank, numbers)),
         AttrKind::DType => AttrValue::DType(*numbers.pick(&DType::ALL)),
         AttrKind::Type => AttrValue::Type(base.clone()),
+        // Patterns have their words.
+        AttrKind::Word => AttrValue::Word(String::new()),
     }
 }
 
