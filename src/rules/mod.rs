@@ -14,6 +14,7 @@ mod composite;
 mod define;
 pub mod example;
 pub mod extent;
+pub mod family;
 pub mod listing;
 pub mod load;
 pub mod rule;
