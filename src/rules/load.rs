@@ -8,6 +8,7 @@ use super::RuleSet;
 use super::compile::{compile_rewrite, compile_vjp};
 use super::composite::Composite;
 use super::define::compile_def;
+use super::hash::Content;
 use super::rule::{Def, Vjp};
 use super::scope::Library;
 use super::typecheck;
@@ -92,8 +93,21 @@ pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostic
     if bag.has_errors() {
         return None;
     }
-    let rules = assemble(&items, typed_already, sources, bag);
-    if bag.has_errors() { None } else { rules }
+    let mut rules = assemble(&items, typed_already, sources, bag)?;
+    rules.content = Arc::new(Content::new(items));
+    if bag.has_errors() { None } else { Some(rules) }
+}
+
+/// The `.rules` files of a directory, by name.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn rule_files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
+    let mut files: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).collect();
+    files.retain(|p| p.extension().is_some_and(|e| e == "rules"));
+    files.sort();
+    Ok(files)
 }
 
 /// Reading and parsing, each file once.
@@ -109,16 +123,8 @@ struct Files<'a> {
 impl Files<'_> {
     fn path(&mut self, path: &Path, imported: Option<Span>) {
         if path.is_dir() {
-            let entries = std::fs::read_dir(path).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
-            match entries {
-                Ok(entries) => {
-                    let mut files: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).collect();
-                    files.retain(|p| p.extension().is_some_and(|e| e == "rules"));
-                    files.sort();
-                    for file in files {
-                        self.path(&file, imported);
-                    }
-                }
+            match rule_files(path) {
+                Ok(files) => files.iter().for_each(|file| self.path(file, imported)),
                 Err(error) => self.unreadable(path, &error, imported),
             }
             return;
@@ -232,8 +238,13 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
     let trusted: BTreeSet<Span> = items[..typed_already].iter().filter_map(item_span).collect();
     let is_embedded = |span: Span| trusted.contains(&span);
     let library = Library { registry: &registry, defs: &compiled, failed: &failed };
-    let mut rules =
-        RuleSet { registry: registry.clone(), vjps: BTreeMap::new(), rewrites: Vec::new(), defs: BTreeMap::new() };
+    let mut rules = RuleSet {
+        registry: registry.clone(),
+        vjps: BTreeMap::new(),
+        rewrites: Vec::new(),
+        defs: BTreeMap::new(),
+        content: Arc::default(),
+    };
     for item in unique_vjps(items, bag) {
         if bag.is_full() {
             return None;

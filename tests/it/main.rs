@@ -18,6 +18,7 @@ mod memory;
 mod messages;
 mod optimiser;
 mod programs;
+mod rule_tools;
 mod scale;
 mod snapshots;
 mod suggestions;
