@@ -145,12 +145,13 @@ impl<'a> Checker<'a> {
     ) -> Option<AttrValue> {
         match (kind, value) {
             (AttrKind::Axis, AttrValue::Int(axis)) => self.axis(axis, rank, places.whole).map(AttrValue::Int),
+            (AttrKind::NewAxis, AttrValue::Int(axis)) => self.axis(axis, rank + 1, places.whole).map(AttrValue::Int),
             (AttrKind::Axes, AttrValue::Ints(axes)) => {
                 if axes.is_empty() {
                     self.report(
                         Diagnostic::error(TypeErrorKind::Axis.code(), "an empty list of axes")
                             .at(places.whole, "no axis")
-                            .help("leave `axis` out to reduce over all axes"),
+                            .help("leave `axis` out to mean all axes"),
                     );
                     return None;
                 }
@@ -193,10 +194,7 @@ impl<'a> Checker<'a> {
 
     /// The value of an attribute that a call leaves out.
     pub fn default_attribute(&self, default: Option<&AttrDefault>, rank: usize) -> Option<AttrValue> {
-        match default? {
-            AttrDefault::Value(value) => Some(value.clone()),
-            AttrDefault::AllAxes => Some(AttrValue::Ints((0..rank as i64).collect())),
-        }
+        Some(default?.value(rank))
     }
 }
 

@@ -146,7 +146,15 @@ impl<'a> Checker<'a> {
             return Value::Poison;
         }
         let rank = nodes.first().copied().flatten().map(|n| self.graph.ty(n).rank());
-        let rank = rank.or_else(|| nodes.iter().flatten().next().map(|n| self.graph.ty(*n).rank())).unwrap_or(0);
+        let rank = rank.or_else(|| nodes.iter().flatten().next().map(|n| self.graph.ty(*n).rank()));
+        // Without operands, axes are those of the shape that the call gives.
+        let of_shape = || {
+            let mut params = signature.params().iter().zip(slots);
+            let shape = params.find(|(p, _)| matches!(p, Param::Attr { kind: AttrKind::Shape, .. }));
+            let given = shape.and_then(|(_, slot)| given[*slot.first()?].as_ref()?.as_ints());
+            given.map_or(0, <[i64]>::len)
+        };
+        let rank = rank.unwrap_or_else(of_shape);
         let mut attrs = Vec::new();
         let mut spans: Vec<(String, Span)> = Vec::new();
         for (param, slot) in signature.params().iter().zip(slots) {

@@ -89,6 +89,19 @@ pub enum Default {
     Value(AttrValue),
     /// All axes of operand 0.
     AllAxes,
+    /// This integer for each axis of operand 0.
+    Each(i64),
+}
+
+impl Default {
+    /// The value for an operand 0 of that rank.
+    pub fn value(&self, rank: usize) -> AttrValue {
+        match self {
+            Default::Value(value) => value.clone(),
+            Default::AllAxes => AttrValue::Ints((0..rank as i64).collect()),
+            Default::Each(value) => AttrValue::Ints(vec![*value; rank]),
+        }
+    }
 }
 
 /// The parameters of an operator. Attributes of a call are stored in the order of the signature's attributes,
@@ -281,6 +294,7 @@ impl fmt::Display for Signature {
                 Param::Variadic(_) => f.write_str("..")?,
                 Param::Attr { default: Some(Default::Value(v)), .. } => write!(f, "={v}")?,
                 Param::Attr { default: Some(Default::AllAxes), .. } => f.write_str("=all")?,
+                Param::Attr { default: Some(Default::Each(v)), .. } => write!(f, "=[{v}, ..]")?,
                 _ => {}
             }
         }

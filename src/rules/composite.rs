@@ -104,12 +104,18 @@ impl Operator for Composite {
             .map(|(_, kind, default)| match (default, kind) {
                 (Some(Default::Value(v)), _) => Some(v.clone()),
                 (_, AttrKind::Bool) => Some(AttrValue::Bool(false)),
-                (_, AttrKind::Int | AttrKind::Axis) => Some(AttrValue::Int(0)),
+                (_, AttrKind::Int | AttrKind::Axis | AttrKind::NewAxis) => Some(AttrValue::Int(0)),
                 (_, AttrKind::Float) => Some(AttrValue::float(0.5)),
                 (_, AttrKind::Axes) => Some(AttrValue::Ints(vec![0])),
-                (_, AttrKind::Shape | AttrKind::Permutation | AttrKind::DType | AttrKind::Type | AttrKind::Word) => {
-                    None
-                }
+                (
+                    _,
+                    AttrKind::Shape
+                    | AttrKind::PerAxis
+                    | AttrKind::Permutation
+                    | AttrKind::DType
+                    | AttrKind::Type
+                    | AttrKind::Word,
+                ) => None,
             })
             .collect();
         let Some(attrs) = attrs else { return out };

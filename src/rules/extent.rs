@@ -103,7 +103,7 @@ impl Measure<'_> {
         let inner = operands.iter().fold(Extent::default(), |all, o| all.and(self.term(o)));
         let inner = attrs.iter().fold(inner, |all, a| match a {
             AttrArg::Given(attr) => all.and(self.attr(attr)),
-            AttrArg::AllAxes => all,
+            AttrArg::Default(_) => all,
         });
         own.and(inner)
     }

@@ -64,6 +64,7 @@ const EMBEDDED: &[Embedded] = &[
     Embedded { name: "rules/reductions.rules", text: include_str!("../../rules/reductions.rules"), derivatives: true },
     Embedded { name: "rules/indexing.rules", text: include_str!("../../rules/indexing.rules"), derivatives: true },
     Embedded { name: "rules/losses.rules", text: include_str!("../../rules/losses.rules"), derivatives: true },
+    Embedded { name: "rules/windows.rules", text: include_str!("../../rules/windows.rules"), derivatives: true },
     Embedded { name: "rules/algebra.rules", text: include_str!("../../rules/algebra.rules"), derivatives: false },
     Embedded { name: "rules/movement.rules", text: include_str!("../../rules/movement.rules"), derivatives: false },
     Embedded { name: "rules/softmax.rules", text: include_str!("../../rules/softmax.rules"), derivatives: false },

@@ -9,7 +9,7 @@ use super::term::{
     AttrArg, AttrTerm, AttrTermKind, ListTerm, Local, LocalId, LocalValue, Tensor, Term, TermKind, TypeProperty, VarId,
 };
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
-use crate::ir::operator::{Default as AttrDefault, Words, listed};
+use crate::ir::operator::{Words, listed};
 use crate::ir::{AttrKind, AttrValue, BindError, DType, OpId, Param, Registry, Signature};
 use crate::syntax::ast::{Arg, BinaryOp, Expr, ExprKind, Ident, UnaryOp};
 
@@ -527,12 +527,7 @@ impl<'a> Scope<'a> {
                     );
                     return None;
                 }
-                (Param::Attr { default, .. }, None) => attrs.push(match default {
-                    Some(AttrDefault::Value(v)) => {
-                        AttrArg::Given(AttrTerm { kind: AttrTermKind::Const(v.clone()), span })
-                    }
-                    _ => AttrArg::AllAxes,
-                }),
+                (Param::Attr { default, .. }, None) => attrs.extend(default.clone().map(AttrArg::Default)),
             }
         }
         let kind = match target {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::attributes::{self, AttrFunction};
 use super::rule::{Def, VarKind};
 use crate::diagnostics::Span;
+use crate::ir::operator::Default as AttrDefault;
 use crate::ir::{AttrKind, AttrValue, DType, OpId, TensorType, TypeError, TypeErrorKind, Where};
 use crate::syntax::ast::BinaryOp;
 
@@ -56,8 +57,8 @@ pub enum TermKind {
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttrArg {
     Given(AttrTerm),
-    /// All axes of operand 0: a default that depends on the operand.
-    AllAxes,
+    /// Left out: the default, which may depend on operand 0.
+    Default(AttrDefault),
 }
 
 /// An expression of the attribute language.
@@ -313,7 +314,7 @@ impl<'r, V: Copy> Bindings<'r, V> {
         for attr in attrs {
             attr_values.push(match attr {
                 AttrArg::Given(a) => self.attr(a, builder)?,
-                AttrArg::AllAxes => AttrValue::Ints((0..rank as i64).collect()),
+                AttrArg::Default(default) => default.value(rank),
             });
         }
         Ok((values, attr_values))
@@ -606,6 +607,7 @@ fn from_the_end(kind: Option<AttrKind>, value: &AttrValue, rank: i64) -> AttrVal
     let wrap = |axis: i64| if axis < 0 { axis.saturating_add(rank) } else { axis };
     match (kind, value) {
         (Some(AttrKind::Axis), AttrValue::Int(axis)) => AttrValue::Int(wrap(*axis)),
+        (Some(AttrKind::NewAxis), AttrValue::Int(axis)) if *axis < 0 => AttrValue::Int(wrap(*axis).saturating_add(1)),
         (Some(AttrKind::Axes), AttrValue::Int(axis)) => AttrValue::Ints(vec![wrap(*axis)]),
         (Some(AttrKind::Axes | AttrKind::Permutation), AttrValue::Ints(axes)) => {
             let mut axes: Vec<i64> = axes.iter().map(|a| wrap(*a)).collect();

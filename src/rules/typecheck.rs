@@ -380,7 +380,7 @@ fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
         AttrKind::Bool => vec![AttrValue::Bool(false), AttrValue::Bool(true)],
         AttrKind::Int => (0..3).map(AttrValue::Int).collect(),
         AttrKind::Float => vec![AttrValue::float(2.0), AttrValue::float(1.0)],
-        AttrKind::Axis => (0..4).map(AttrValue::Int).collect(),
+        AttrKind::Axis | AttrKind::NewAxis => (0..4).map(AttrValue::Int).collect(),
         AttrKind::Axes => {
             let lists: [&[i64]; 9] = [&[1], &[0], &[2], &[0, 1], &[1, 2], &[0, 2], &[0, 1, 2], &[3], &[]];
             lists.into_iter().map(|l| AttrValue::Ints(l.to_vec())).collect()
@@ -391,6 +391,10 @@ fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
             shapes.dedup();
             shapes.truncate(14);
             shapes
+        }
+        AttrKind::PerAxis => {
+            let lists: [&[i64]; 9] = [&[0, 0], &[1, 1], &[2, 3], &[0], &[1], &[2], &[0, 0, 0], &[1, 1, 1], &[2, 3, 4]];
+            lists.into_iter().map(|l| AttrValue::Ints(l.to_vec())).collect()
         }
         AttrKind::Permutation => {
             let lists: [&[i64]; 6] = [&[1, 0], &[0, 2, 1], &[2, 0, 1], &[0, 1], &[0], &[0, 1, 2]];

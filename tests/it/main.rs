@@ -18,6 +18,7 @@ mod masks;
 mod memory;
 mod messages;
 mod notation;
+mod operators;
 mod optimiser;
 mod programs;
 mod scale;

@@ -1,5 +1,6 @@
 //! The operators, one file per family: name, parameters, typing rule, reference semantics and lowering together.
 
+mod axes;
 mod binary;
 mod concat;
 mod constant;
@@ -7,13 +8,14 @@ mod indexing;
 mod logic;
 mod matmul;
 mod movement;
-
+mod places;
 mod premises;
 mod reduce;
 mod softmax;
 #[cfg(test)]
 mod tests;
 mod unary;
+mod window;
 
 use std::sync::Arc;
 
@@ -34,6 +36,9 @@ pub fn all() -> Vec<Arc<dyn Operator>> {
         logic::all(),
         reduce::all(),
         movement::all(),
+        axes::all(),
+        window::all(),
+        places::all(),
         matmul::all(),
         softmax::all(),
         indexing::all(),
