@@ -339,3 +339,28 @@ fn words_in_rules() {
         assert!(out.contains("passed"), "{out}");
     }
 }
+
+#[test]
+fn concat_is_closed_to_third_order() {
+    let tensor = |shape: &str| format!("tensor<F64, {shape}, @host>");
+    let (a, b) = (tensor("[2, 3, 1]"), tensor("[2, 1, 1]"));
+    let program = format!(
+        "let f3 = fn(a: {a}, b: {b}) {{
+           let f2 = fn(c: {a}, d: {b}) {{
+             let f1 = fn(e: {a}) {{ let y = concat(d, e, d * d, axis=-2) in (y * y * y * y).sum() }} in
+             let (v, g) = handle f1(c) with reverseMode in (concat(g, d, axis=1) * concat(d, c, axis=1)).sum() }} in
+           let (v, g, h) = handle f2(a, b) with reverseMode in (g * g * a).sum() + (h * h * b).sum() }} in
+         let a = {a} in let b = {b} in handle f3(a, b) with reverseMode"
+    );
+    let place = directory(&[("p.kina", program)]);
+    for way in ["-O0 --interpret", "-O2 --interpret"] {
+        let out = kina(place.path(), &format!("run p.kina --check {way}")).ok();
+        assert_eq!(out.matches("passed").count(), 5, "{way}: {out}");
+    }
+    let mixed = differentiated(&[&[2, 3], &[2, 0], &[2, 1]], "let y = concat(a, b, c, a, axis=1) in y * y * y");
+    let place = directory(&[("p.kina", mixed)]);
+    for way in ways() {
+        let out = kina(place.path(), &format!("run p.kina --check {way}")).ok();
+        assert!(out.contains("passed") && !out.contains("FAILED"), "{way}: {out}");
+    }
+}
