@@ -259,3 +259,50 @@ fn verdicts_do_not_depend_on_threads_and_are_kept() {
     std::fs::write(&file, "nonsense").unwrap();
     assert!(!run().verdicts[0].cached);
 }
+
+/// Measured errors differ between machines; what stands around them does not.
+fn without_figures(text: &str) -> Vec<String> {
+    let cells = |line: &str| {
+        line.split('|')
+            .map(|c| if c.contains("<= ") || c.contains("nearest") { "*" } else { c })
+            .collect::<Vec<_>>()
+            .join("|")
+    };
+    text.lines().map(|line| if line.starts_with('|') { cells(line) } else { line.to_owned() }).collect()
+}
+
+#[test]
+fn the_reference_of_operators_is_current() {
+    let (session, report) = embedded();
+    let current = kina_ad::verify::document::operators(&session.rules, &session.sources, report);
+    let file = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operators.md")).unwrap_or_default();
+    let (wanted, found) = (without_figures(&current), without_figures(&file));
+    if let Some(line) =
+        wanted.iter().zip(&found).find(|(a, b)| a != b).map(|(a, b)| format!("{a}\nis documented as\n{b}"))
+    {
+        panic!("docs/operators.md is not current; `kina-ad rules coverage --format markdown` prints it:\n{line}");
+    }
+    assert_eq!(wanted.len(), found.len(), "`kina-ad rules coverage --format markdown` prints docs/operators.md");
+}
+
+/// Verdicts come again after every change of the file.
+#[test]
+fn watching_checks_again_when_a_file_changes() {
+    use std::io::{BufRead, BufReader};
+    let place = directory(&[("r.rules", &vjp("tanh", "g_x = g_y * (1.0 - y)"))]);
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_kina-ad"))
+        .args(["rules", "check", "r.rules", "--watch", "--no-cache"])
+        .current_dir(place.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let first = lines.find(|l| l.contains(" tanh ")).unwrap();
+    assert!(first.starts_with("REFUSED"), "{first}");
+    std::fs::write(place.path().join("r.rules"), vjp("tanh", "g_x = g_y * ((1.0 - y) * (1.0 + y))")).unwrap();
+    let second = lines.find(|l| l.contains(" tanh ")).unwrap();
+    assert!(second.starts_with("verified"), "{second}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
