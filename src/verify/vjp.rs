@@ -36,7 +36,7 @@ const DRAWS: [Draw; 8] = [
     Draw::Unit,
     Draw::Normal(4.0),
     Draw::Wide,
-    Draw::Grid,
+    Draw::Near,
 ];
 
 /// Compares the conclusions of a VJP, its kinks and its examples.

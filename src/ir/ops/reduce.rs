@@ -192,6 +192,10 @@ impl Operator for Reduction {
         .fit(result)
     }
 
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        matches!(self.fold, Fold::Max | Fold::Min)
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         let rows: [(DType, &[u64], &[i64], bool); 8] = [
             (DType::F32, &[3], &[0], false),

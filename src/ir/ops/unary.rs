@@ -190,6 +190,29 @@ impl Operator for Unary {
         .fit(result)
     }
 
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        matches!(
+            self.name,
+            "neg"
+                | "abs"
+                | "sign"
+                | "relu"
+                | "floor"
+                | "ceil"
+                | "round"
+                | "exp"
+                | "exp2"
+                | "expm1"
+                | "cbrt"
+                | "atan"
+                | "sinh"
+                | "cosh"
+                | "tanh"
+                | "erf"
+                | "erfc"
+        )
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         let mut types = vec![
             host(DType::F32, &[3]),
