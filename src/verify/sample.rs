@@ -118,7 +118,9 @@ pub fn generator(rule: &str, seed: u64) -> ChaCha8Rng {
     random
 }
 
-const SPECIAL: [f64; 18] = [
+const SPECIAL: [f64; 20] = [
+    f64::NAN,
+    f64::NAN,
     0.0,
     -0.0,
     1.0,
