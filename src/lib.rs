@@ -74,6 +74,8 @@ pub mod schedule;
 mod session;
 #[doc(hidden)]
 pub mod syntax;
+#[doc(hidden)]
+pub mod verify;
 
 pub use check::CheckOptions;
 pub use diagnostics::{Diagnostic, Diagnostics};

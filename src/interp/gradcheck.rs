@@ -43,6 +43,38 @@ pub fn check_gradients(
     probes: &[GradientProbe],
     seed: u64,
 ) -> Result<GradReport, InterpError> {
+    check_gradients_to(&Demand::default(), graph, registry, inputs, probes, seed)
+}
+
+/// How precise an agreement is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand {
+    /// The greatest relative error that passes.
+    pub tolerance: f64,
+    /// Two steps whose slopes agree so settle an element.
+    pub agreement: f64,
+    /// Are results of operators that are constants for differentiation held fixed?
+    pub constants: bool,
+}
+
+impl Default for Demand {
+    fn default() -> Demand {
+        Demand { tolerance: TOLERANCE, agreement: 1e-9, constants: true }
+    }
+}
+
+/// As [`check_gradients`], to another precision.
+///
+/// # Errors
+/// As [`check_gradients`].
+pub fn check_gradients_to(
+    demand: &Demand,
+    graph: &Graph,
+    registry: &Registry,
+    inputs: Vec<Array>,
+    probes: &[GradientProbe],
+    seed: u64,
+) -> Result<GradReport, InterpError> {
     let mut evaluator = Evaluator::new(graph, registry, inputs, Precision::Double)?;
     evaluator.evaluate()?;
     let mut report = GradReport::default();
@@ -53,12 +85,13 @@ pub fn check_gradients(
         }
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(i as u64);
-        report.gradients.push(check(&evaluator, probe, graph, registry, &mut random)?);
+        report.gradients.push(check(demand, &evaluator, probe, graph, registry, &mut random)?);
     }
     Ok(report)
 }
 
 fn check(
+    demand: &Demand,
     evaluator: &Evaluator<'_>,
     probe: &GradientProbe,
     graph: &Graph,
@@ -106,13 +139,13 @@ fn check(
         return Ok(report);
     }
     let constant = |id: NodeId| match &graph.node(id).kind {
-        NodeKind::Op { op, .. } => registry.op(*op).is_constant(),
+        NodeKind::Op { op, .. } => demand.constants && registry.op(*op).is_constant(),
         _ => false,
     };
     let dependents = evaluator.dependents(probe.primal, probe.param, constant);
     let largest = gradient.iter().fold(0.0, |m: f64, g| m.max(g.abs()));
     let mut comparison =
-        Comparison { evaluator, dependents, primal, weights, gradient, x, largest, agreement: 1e-9, report };
+        Comparison { evaluator, dependents, primal, weights, gradient, x, largest, demand: *demand, report };
     comparison.run(random)?;
     Ok(comparison.finish())
 }
@@ -127,14 +160,13 @@ struct Comparison<'a> {
     x: &'a [f64],
     /// The greatest magnitude in the gradient.
     largest: f64,
-    /// See [`slope`].
-    agreement: f64,
+    demand: Demand,
     report: GradientResult,
 }
 
 /// Steps are relative to large elements. They are powers of two, so that most of them are exact, and there is one below
 /// the greatest number, whose logarithm rounds up.
-fn unit_of(x: f64) -> f64 {
+pub fn unit_of(x: f64) -> f64 {
     x.abs().max(1.0).log2().floor().min(1023.0).exp2()
 }
 
@@ -156,7 +188,7 @@ impl Comparison<'_> {
             return finite.iter().try_for_each(|i| self.element(*i));
         }
         // Large sums round more; a tenth of the tolerance is as much as can be had.
-        self.agreement = TOLERANCE / 10.0;
+        self.demand.agreement = self.demand.tolerance / 10.0;
         for _ in 0..(lines / 5).clamp(2, DIRECTIONS) {
             let mut sign = || if random.next_u32() & 1 == 0 { 1.0 } else { -1.0 };
             let direction = memory::collect(finite.len() as u64, finite.iter().map(|i| (*i, sign())))?;
@@ -239,7 +271,7 @@ impl Comparison<'_> {
         if !analytic.is_finite() || !least.is_finite() {
             return Ok((Outcome::Unresolved, 0.0));
         }
-        let slope = slope(self.primal, self.weights, least, self.agreement, |t| self.at(&line, t))?;
+        let slope = slope(self.primal, self.weights, least, self.demand.agreement, |t| self.at(&line, t))?;
         let distance = slope.distance(analytic);
         let outcome = match slope {
             Slope::Unusable => Outcome::Unresolved,
@@ -250,7 +282,7 @@ impl Comparison<'_> {
             }
             Slope::Smooth { value, uncertainty } => {
                 let error = distance / analytic.abs().max(value.abs()).max(least);
-                if error <= TOLERANCE {
+                if error <= self.demand.tolerance {
                     Outcome::Equal { error }
                 } else if distance <= 4.0 * uncertainty {
                     Outcome::Unresolved

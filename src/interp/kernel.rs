@@ -1,12 +1,13 @@
 //! Kernels computed as data.
 //!
 //! An operator states its meaning twice: as a reference and as a [`Kernel`], which is what gets lowered and fused. This
-//! evaluator runs the second, point by point, so that the two can be compared without a code generator between them.
-//! It also checks what the code generator relies on: that maps stay inside what they read and write.
+//! evaluator runs the second, point by point, so that the two can be compared without a code generator between them, and
+//! in any [`Arithmetic`]. It also checks what the code generator relies on: that maps stay inside what they read and write.
 
+use super::arithmetic::Arithmetic;
 use crate::ir::array::{linear, points};
 use crate::ir::kernel::{BinaryFn, Combine, CompareFn, MapDim, Scalar, Source, UnaryFn};
-use crate::ir::{Array, Call, DType, Kernel, Loop, OutOfMemory, Precision, Shape, TensorType, Values, memory};
+use crate::ir::{Array, Call, DType, Kernel, Loop, OutOfMemory, Shape, TensorType, Values, memory};
 
 /// Why a kernel has no value. [`Malformed`](KernelError::Malformed) is a defect of the operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,17 +40,17 @@ impl From<OutOfMemory> for Fault {
 }
 
 /// One scalar with its dtype.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Element {
-    Float(f64, DType),
+#[derive(Clone, Copy, Debug)]
+enum Element<F> {
+    Float(F, DType),
     Int(i64, DType),
     Bool(bool),
 }
 
 /// An operand or temporary, with its dtype.
-struct Tensor<'a> {
+struct Tensor<'a, F: Copy> {
     dtype: DType,
-    array: std::borrow::Cow<'a, Array>,
+    array: std::borrow::Cow<'a, Array<F>>,
 }
 
 /// The result of the kernel of `call`, whose operands are `args`. Bounds checks are not part of a kernel: indices must
@@ -57,13 +58,13 @@ struct Tensor<'a> {
 ///
 /// # Errors
 /// A kernel that is not what [`Kernel`] documents, or a composite operator.
-pub fn run(
+pub fn run<A: Arithmetic>(
     kernel: &Kernel,
     call: Call<'_>,
-    args: &[&Array],
+    args: &[&Array<A::Float>],
     result: &TensorType,
-    precision: Precision,
-) -> Result<Array, KernelError> {
+    arithmetic: A,
+) -> Result<Array<A::Float>, KernelError> {
     let loops = match kernel {
         Kernel::Loops(loops) => loops,
         Kernel::Reshape => {
@@ -73,15 +74,15 @@ pub fn run(
         }
         Kernel::Composite => return Err(KernelError::Composite),
     };
-    let operands: Vec<Tensor<'_>> = call
+    let operands: Vec<Tensor<'_, A::Float>> = call
         .operands
         .iter()
         .zip(args)
         .map(|(ty, array)| Tensor { dtype: ty.dtype, array: std::borrow::Cow::Borrowed(*array) })
         .collect();
-    let mut temporaries: Vec<Tensor<'_>> = Vec::new();
+    let mut temporaries: Vec<Tensor<'_, A::Float>> = Vec::new();
     for (at, l) in loops.iter().enumerate() {
-        let nest = Nest { l, operands: &operands, temporaries: &temporaries, precision };
+        let nest = Nest { l, operands: &operands, temporaries: &temporaries, arithmetic };
         let array = nest.run().map_err(|fault| match fault {
             Fault::Malformed(what) => KernelError::Malformed { at, what },
             Fault::OutOfMemory(error) => KernelError::OutOfMemory(error),
@@ -98,15 +99,15 @@ pub fn run(
 }
 
 /// One loop with what it reads.
-struct Nest<'a> {
+struct Nest<'a, A: Arithmetic> {
     l: &'a Loop,
-    operands: &'a [Tensor<'a>],
-    temporaries: &'a [Tensor<'a>],
-    precision: Precision,
+    operands: &'a [Tensor<'a, A::Float>],
+    temporaries: &'a [Tensor<'a, A::Float>],
+    arithmetic: A,
 }
 
-impl Nest<'_> {
-    fn run(&self) -> Result<Array, Fault> {
+impl<A: Arithmetic> Nest<'_, A> {
+    fn run(&self) -> Result<Array<A::Float>, Fault> {
         let l = self.l;
         let shape = Shape::new(l.shape.clone()).map_err(|_| "the shape overflows")?;
         self.check_map(&l.result_map, &l.shape)?;
@@ -171,7 +172,7 @@ impl Nest<'_> {
         if fits { Ok(()) } else { Err("a map leaves what it leads to") }
     }
 
-    fn source(&self, source: Source) -> Result<&Tensor<'_>, &'static str> {
+    fn source(&self, source: Source) -> Result<&Tensor<'_, A::Float>, &'static str> {
         match source {
             Source::Operand(i) => self.operands.get(i),
             Source::Temporary(i) => self.temporaries.get(i),
@@ -179,7 +180,7 @@ impl Nest<'_> {
         .ok_or("reads an operand or temporary that is not there")
     }
 
-    fn neutral(&self) -> Result<Element, &'static str> {
+    fn neutral(&self) -> Result<Element<A::Float>, &'static str> {
         let dtype = self.l.dtype;
         let (float, int) = match (self.l.reduce, dtype) {
             (None | Some(Combine::Add), _) => (0.0, 0),
@@ -190,14 +191,14 @@ impl Nest<'_> {
             (Some(Combine::Min), _) => (f64::INFINITY, i64::MAX),
         };
         match dtype {
-            DType::F32 | DType::F64 => Ok(Element::Float(float, dtype)),
+            DType::F32 | DType::F64 => Ok(Element::Float(self.arithmetic.constant(float, dtype), dtype)),
             DType::I32 | DType::I64 => Ok(Element::Int(int, dtype)),
             DType::Bool if self.l.reduce.is_none() => Ok(Element::Bool(false)),
             DType::Bool => Err("combines Bools"),
         }
     }
 
-    fn eval(&self, scalar: &Scalar, point: &[u64]) -> Result<Element, &'static str> {
+    fn eval(&self, scalar: &Scalar, point: &[u64]) -> Result<Element<A::Float>, &'static str> {
         Ok(match scalar {
             Scalar::Input(i) => {
                 let read = self.l.inputs.get(*i).ok_or("reads an input that is not there")?;
@@ -209,7 +210,7 @@ impl Nest<'_> {
                 Element::Int(*index as i64, DType::I64)
             }
             Scalar::Constant(value, dtype) => match dtype {
-                DType::F32 | DType::F64 => Element::Float(self.precision.round(*dtype, *value), *dtype),
+                DType::F32 | DType::F64 => Element::Float(self.arithmetic.constant(*value, *dtype), *dtype),
                 DType::I32 | DType::I64 => Element::Int(*value as i64, *dtype),
                 DType::Bool => Element::Bool(*value != 0.0),
             },
@@ -243,57 +244,29 @@ impl Nest<'_> {
         })
     }
 
-    fn unary(&self, f: UnaryFn, x: Element) -> Result<Element, &'static str> {
+    fn unary(&self, f: UnaryFn, x: Element<A::Float>) -> Result<Element<A::Float>, &'static str> {
         Ok(match (f, x) {
             (UnaryFn::Neg, Element::Int(x, dtype)) => wrapped(x.wrapping_neg(), dtype),
             (UnaryFn::Abs, Element::Int(x, dtype)) => wrapped(x.wrapping_abs(), dtype),
             (UnaryFn::Not, Element::Bool(x)) => Element::Bool(!x),
-            (_, Element::Float(x, dtype)) => {
-                let y = match f {
-                    UnaryFn::Neg => -x,
-                    UnaryFn::Abs => x.abs(),
-                    UnaryFn::Sqrt => x.sqrt(),
-                    UnaryFn::Rsqrt => x.sqrt().recip(),
-                    UnaryFn::Floor => x.floor(),
-                    UnaryFn::Ceil => x.ceil(),
-                    UnaryFn::Round => x.round_ties_even(),
-                    UnaryFn::Exp => x.exp(),
-                    UnaryFn::Exp2 => x.exp2(),
-                    UnaryFn::Log => x.ln(),
-                    UnaryFn::Cbrt => x.cbrt(),
-                    UnaryFn::Sin => x.sin(),
-                    UnaryFn::Cos => x.cos(),
-                    UnaryFn::Tan => x.tan(),
-                    UnaryFn::Asin => x.asin(),
-                    UnaryFn::Acos => x.acos(),
-                    UnaryFn::Atan => x.atan(),
-                    UnaryFn::Sinh => x.sinh(),
-                    UnaryFn::Cosh => x.cosh(),
-                    UnaryFn::Tanh => x.tanh(),
-                    UnaryFn::Erf => libm::erf(x),
-                    UnaryFn::Not => return Err("negates a float logically"),
-                };
-                Element::Float(self.precision.round(dtype, y), dtype)
-            }
+            (UnaryFn::Not, Element::Float(..)) => return Err("negates a float logically"),
+            (_, Element::Float(x, dtype)) => Element::Float(self.arithmetic.unary(f, x, dtype), dtype),
             _ => return Err("a function of floats reads something else"),
         })
     }
 
-    fn binary(&self, f: BinaryFn, a: Element, b: Element) -> Result<Element, &'static str> {
+    fn binary(
+        &self,
+        f: BinaryFn,
+        a: Element<A::Float>,
+        b: Element<A::Float>,
+    ) -> Result<Element<A::Float>, &'static str> {
         Ok(match (a, b) {
+            (Element::Float(..), Element::Float(..)) if matches!(f, BinaryFn::And | BinaryFn::Or) => {
+                return Err("a function of Bools reads floats");
+            }
             (Element::Float(a, dtype), Element::Float(b, other)) if dtype == other => {
-                let y = match f {
-                    BinaryFn::Add => a + b,
-                    BinaryFn::Sub => a - b,
-                    BinaryFn::Mul => a * b,
-                    BinaryFn::Div => a / b,
-                    BinaryFn::Max => -least(-a, -b),
-                    BinaryFn::Min => least(a, b),
-                    BinaryFn::Pow => a.powf(b),
-                    BinaryFn::Atan2 => a.atan2(b),
-                    BinaryFn::And | BinaryFn::Or => return Err("a function of Bools reads floats"),
-                };
-                Element::Float(self.precision.round(dtype, y), dtype)
+                Element::Float(self.arithmetic.binary(f, a, b, dtype), dtype)
             }
             (Element::Int(a, dtype), Element::Int(b, other)) if dtype == other => {
                 let y = match f {
@@ -317,37 +290,27 @@ impl Nest<'_> {
         })
     }
 
-    fn cast(&self, x: Element, to: DType) -> Element {
+    fn cast(&self, x: Element<A::Float>, to: DType) -> Element<A::Float> {
+        let arithmetic = &self.arithmetic;
         match (x, to) {
-            (Element::Float(x, _), DType::F32 | DType::F64) => Element::Float(self.precision.round(to, x), to),
-            (Element::Float(x, _), DType::I32) => Element::Int((x as i32).into(), to),
-            (Element::Float(x, _), DType::I64) => Element::Int(x as i64, to),
-            (Element::Float(x, _), DType::Bool) => Element::Bool(x != 0.0),
-            (Element::Int(x, _), DType::F32) if self.precision == Precision::Typed => {
-                Element::Float((x as f32).into(), to)
+            (Element::Float(x, _), DType::F32 | DType::F64) => Element::Float(arithmetic.round(x, to), to),
+            (Element::Float(x, _), DType::I32) => {
+                Element::Int(arithmetic.to_i64(x).clamp(i32::MIN.into(), i32::MAX.into()), to)
             }
-            (Element::Int(x, _), DType::F32 | DType::F64) => Element::Float(x as f64, to),
+            (Element::Float(x, _), DType::I64) => Element::Int(arithmetic.to_i64(x), to),
+            (Element::Float(x, _), DType::Bool) => Element::Bool(x != arithmetic.constant(0.0, to)),
+            (Element::Int(x, _), DType::F32 | DType::F64) => Element::Float(arithmetic.of_i64(x, to), to),
             (Element::Int(x, _), DType::I32) => Element::Int(x.clamp(i32::MIN.into(), i32::MAX.into()), to),
             (Element::Int(x, _), DType::I64) => Element::Int(x, to),
             (Element::Int(x, _), DType::Bool) => Element::Bool(x != 0),
-            (Element::Bool(x), DType::F32 | DType::F64) => Element::Float(if x { 1.0 } else { 0.0 }, to),
+            (Element::Bool(x), DType::F32 | DType::F64) => Element::Float(arithmetic.of_i64(x.into(), to), to),
             (Element::Bool(x), DType::I32 | DType::I64) => Element::Int(x.into(), to),
             (Element::Bool(x), DType::Bool) => Element::Bool(x),
         }
     }
 }
 
-/// IEEE `minimum`: NaN if one is, -0 before +0.
-fn least(a: f64, b: f64) -> f64 {
-    match a.partial_cmp(&b) {
-        None => f64::NAN,
-        Some(std::cmp::Ordering::Equal) if a.is_sign_negative() => a,
-        Some(std::cmp::Ordering::Less) => a,
-        Some(_) => b,
-    }
-}
-
-fn compare(f: CompareFn, a: Element, b: Element) -> Result<bool, &'static str> {
+fn compare<F: PartialOrd>(f: CompareFn, a: Element<F>, b: Element<F>) -> Result<bool, &'static str> {
     let order = match (a, b) {
         (Element::Float(a, x), Element::Float(b, y)) if x == y => a.partial_cmp(&b),
         (Element::Int(a, x), Element::Int(b, y)) if x == y => Some(a.cmp(&b)),
@@ -364,18 +327,18 @@ fn compare(f: CompareFn, a: Element, b: Element) -> Result<bool, &'static str> {
     })
 }
 
-fn wrapped(x: i64, dtype: DType) -> Element {
+fn wrapped<F>(x: i64, dtype: DType) -> Element<F> {
     Element::Int(if dtype == DType::I32 { i64::from(x as i32) } else { x }, dtype)
 }
 
-fn dtype(x: Element) -> DType {
+fn dtype<F: Copy>(x: Element<F>) -> DType {
     match x {
         Element::Float(_, dtype) | Element::Int(_, dtype) => dtype,
         Element::Bool(_) => DType::Bool,
     }
 }
 
-fn element(tensor: &Tensor<'_>, place: usize) -> Result<Element, &'static str> {
+fn element<F: Copy>(tensor: &Tensor<'_, F>, place: usize) -> Result<Element<F>, &'static str> {
     let found = match &tensor.array.values {
         Values::Float(v) => v.get(place).map(|x| Element::Float(*x, tensor.dtype)),
         Values::Int(v) => v.get(place).map(|x| Element::Int(*x, tensor.dtype)),

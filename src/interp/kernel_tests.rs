@@ -5,7 +5,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::*;
 use crate::ir::operator::Eval;
-use crate::ir::{Operator, Registry};
+use crate::ir::{Operator, Precision, Registry};
 
 /// With these, any two elements are often equal: ties.
 const FLOATS: [f64; 10] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1.0, -1.0, 0.5, 1e8, 1e-40];

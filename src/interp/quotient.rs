@@ -18,14 +18,14 @@ const ALL: std::ops::RangeInclusive<i32> = 5..=22;
 /// Evaluations that settle an ordinary slope.
 pub(super) const EVALUATIONS: u64 = 6;
 
-/// How relative an uncertainty ends the search, once larger steps are worse.
-const SETTLED: f64 = 1e-8;
+/// An uncertainty so many times the agreement asked for ends the search, once larger steps are worse.
+const SETTLED: f64 = 10.0;
 /// How relative a difference of left and right slope counts as a kink.
 const KINK: f64 = 1e-5;
 
 /// The derivative at the middle of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Slope {
+pub enum Slope {
     /// Two steps gave `value`, but for `uncertainty`.
     Smooth {
         value: f64,
@@ -41,7 +41,7 @@ pub(super) enum Slope {
 
 impl Slope {
     /// Distance of `value` from the slope, or from the interval between the slopes at a kink.
-    pub(super) fn distance(&self, value: f64) -> f64 {
+    pub fn distance(&self, value: f64) -> f64 {
         match *self {
             Slope::Smooth { value: slope, .. } => (value - slope).abs(),
             Slope::Kink { left, right } => (left.min(right) - value).max(value - left.max(right)).max(0.0),
@@ -84,7 +84,7 @@ impl Estimate {
 
 /// The slope of `sum(weights * f(t))` at 0. Steps that agree within a relative `agreement` settle it at once. `middle`
 /// is `f(0)` and `at` computes `f(t)`; an error of `at` is passed on unless it is a trap, which makes the point unusable.
-pub(super) fn slope(
+pub fn slope(
     middle: &[f64],
     weights: &[f64],
     scale: f64,
@@ -118,7 +118,7 @@ pub(super) fn slope(
         }
         match best {
             Some((value, least)) if uncertainty >= least => {
-                if least <= SETTLED * value.abs().max(line.scale) && uncertainty > 8.0 * least {
+                if least <= SETTLED * agreement * value.abs().max(line.scale) && uncertainty > 8.0 * least {
                     break;
                 }
             }

@@ -1,4 +1,4 @@
-//! Arrays of the reference semantics: row-major, floats kept as `f64`.
+//! Arrays of the reference semantics: row-major, floats kept as `f64` unless something better is asked for.
 
 use super::memory::{self, OutOfMemory};
 use super::types::{DType, Shape, volume};
@@ -22,15 +22,15 @@ impl Precision {
     }
 }
 
-/// Elements in row-major order.
+/// Elements in row-major order. `F` is what floats are kept as.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Values {
-    Float(Vec<f64>),
+pub enum Values<F = f64> {
+    Float(Vec<F>),
     Int(Vec<i64>),
     Bool(Vec<bool>),
 }
 
-impl Values {
+impl<F: Copy> Values<F> {
     pub fn len(&self) -> usize {
         match self {
             Values::Float(v) => v.len(),
@@ -47,7 +47,7 @@ impl Values {
     ///
     /// # Errors
     /// [`OutOfMemory`]
-    pub fn pick(&self, count: u64, places: impl Iterator<Item = usize>) -> Result<Values, OutOfMemory> {
+    pub fn pick(&self, count: u64, places: impl Iterator<Item = usize>) -> Result<Values<F>, OutOfMemory> {
         match self {
             Values::Float(v) => memory::collect(count, places.map(|i| v[i])).map(Values::Float),
             Values::Int(v) => memory::collect(count, places.map(|i| v[i])).map(Values::Int),
@@ -59,7 +59,7 @@ impl Values {
     ///
     /// # Errors
     /// [`OutOfMemory`]
-    pub fn copy(&self) -> Result<Values, OutOfMemory> {
+    pub fn copy(&self) -> Result<Values<F>, OutOfMemory> {
         match self {
             Values::Float(v) => memory::copy(v).map(Values::Float),
             Values::Int(v) => memory::copy(v).map(Values::Int),
@@ -70,14 +70,14 @@ impl Values {
 
 /// An array of the interpreter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Array {
+pub struct Array<F = f64> {
     pub shape: Shape,
-    pub values: Values,
+    pub values: Values<F>,
 }
 
-impl Array {
+impl<F: Copy> Array<F> {
     /// `values` must hold exactly the shape's number of elements.
-    pub fn new(shape: Shape, values: Values) -> Array {
+    pub fn new(shape: Shape, values: Values<F>) -> Array<F> {
         debug_assert_eq!(shape.elements(), values.len() as u64);
         Array { shape, values }
     }
@@ -86,11 +86,11 @@ impl Array {
     ///
     /// # Errors
     /// [`OutOfMemory`]
-    pub fn copy(&self) -> Result<Array, OutOfMemory> {
+    pub fn copy(&self) -> Result<Array<F>, OutOfMemory> {
         Ok(Array::new(self.shape.clone(), self.values.copy()?))
     }
 
-    pub fn floats(&self) -> &[f64] {
+    pub fn floats(&self) -> &[F] {
         match &self.values {
             Values::Float(v) => v,
             _ => &[],

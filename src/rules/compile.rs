@@ -1,14 +1,15 @@
 //! Items of rule files to compiled rules.
 
+use super::example::{self, Example};
 use super::extent::{Extent, MAX_LEFT, measure};
 use super::rule::{
-    AttrPattern, Conclusion, DomainCompare, DomainFact, Pattern, Rewrite, RewriteClass, RuleHead, VarKind, Vjp,
+    AttrPattern, Conclusion, DomainCompare, DomainFact, Kink, Pattern, Rewrite, RewriteClass, RuleHead, VarKind, Vjp,
 };
-use super::scope::{Callee, Library, Scope, bind_args};
+use super::scope::{Callee, Compiled, Library, Scope, bind_args};
 use super::term::{AttrTerm, AttrTermKind, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span, closest};
 use crate::ir::operator::{Default as AttrDefault, Words, listed};
-use crate::ir::{AttrKind, AttrValue, OpId, Param, Registry, RuleRef, Signature, TensorType};
+use crate::ir::{AttrKind, AttrValue, OpId, Param, RuleRef, Signature};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, Line, RewriteItem, UnaryOp, VjpItem};
 
 /// How a rule is named and placed in everything it makes.
@@ -149,6 +150,8 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
     let primal = scope.var(&item.result.name, VarKind::Tensor);
     let cotangent = scope.var(&format!("g_{}", item.result.name), VarKind::Tensor);
     let mut parts = Parts::default();
+    let mut kinks = Vec::new();
+    parts.operator = Some(op);
     let mut conclusions = Conclusions {
         found: operand_names.iter().map(|_| None).collect(),
         names: &operand_names,
@@ -165,17 +168,31 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
             conclusions.conclude(&mut scope, name, index, value, bag);
             continue;
         }
-        if let Line::Kink { name, .. } = line {
-            let target = name.name.strip_prefix("g_");
-            if !operand_names.iter().any(|o| Some(&*o.name) == target) {
-                bag.push(
-                    Diagnostic::error("E0405", format!("a kink states a conclusion, and `{}` is none", name.name))
-                        .at(name.span, "unknown conclusion")
-                        .help(format!("the conclusions are {}", conclusions.listed())),
-                );
+        match line {
+            Line::Kink { condition, name, value, span } => {
+                let operand = stated("a kink", name, &conclusions, bag);
+                let (condition, value) = (scope.compile(condition, bag), scope.tensor(value, bag));
+                match (condition, operand, value) {
+                    (Some(Compiled::Tensor(condition)), Some(operand), Some(value)) => {
+                        kinks.push(Kink { condition, operand, value, span: *span });
+                    }
+                    (Some(Compiled::Attr(condition)), ..) => bag.push(
+                        Diagnostic::error("E0408", "the condition of a kink is about the elements of a tensor")
+                            .at(condition.span, "this is an attribute")
+                            .help("compare an operand, e.g. `kink x == 0.0: g_x = 0.0`"),
+                    ),
+                    _ => {}
+                }
             }
+            Line::Example { condition, conclusion: Some((name, value)), span } => {
+                if let Some(operand) = stated("an example", name, &conclusions, bag) {
+                    let example = example::compile_conclusion(condition, operand, value, *span, &scope, bag);
+                    parts.examples.extend(example);
+                }
+            }
+            Line::NotADerivative(span) => parts.not_a_derivative = Some(*span),
+            _ => parts.line(&mut scope, line, bag),
         }
-        parts.line(&mut scope, line, bag);
     }
     let index = conclusions.index;
     for (i, (name, conclusion)) in operand_names.iter().zip(&conclusions.found).enumerate() {
@@ -202,14 +219,29 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
         None => format!("vjp {}", item.op.name),
     };
     let conclusions: Vec<Conclusion> = conclusions.found.into_iter().flatten().map(|(c, _)| c).collect();
-    let kinks = parts.kinks;
+    let not_a_derivative = parts.not_a_derivative;
     let mut head = parts.head(scope, rule_ref(&name, item.op.span, sources), &item.doc, item.span);
     let terms = conclusions.iter().filter_map(|c| match c {
         Conclusion::Cotangent(term) => Some(term),
         Conclusion::NoCotangent(_) => None,
     });
+    let terms = terms.chain(kinks.iter().flat_map(|k: &Kink| [&k.condition, &k.value]));
     head.extent = measure(&head, terms, library, bag)?;
-    Some(Vjp { op, alternative, operands, attrs, primal, cotangent, conclusions, index, kinks, head })
+    Some(Vjp { op, alternative, operands, attrs, primal, cotangent, conclusions, index, kinks, not_a_derivative, head })
+}
+
+/// The operand whose conclusion `name` is, in a line that states it; reports if there is none.
+fn stated(what: &str, name: &Ident, conclusions: &Conclusions<'_>, bag: &mut Diagnostics) -> Option<usize> {
+    let target = name.name.strip_prefix("g_");
+    let found = conclusions.names.iter().position(|o| Some(&*o.name) == target);
+    if found.is_none() {
+        bag.push(
+            Diagnostic::error("E0405", format!("{what} states a conclusion, and `{}` is none", name.name))
+                .at(name.span, "unknown conclusion")
+                .help(format!("the conclusions are {}", conclusions.listed())),
+        );
+    }
+    found
 }
 
 /// What a `vjp` concludes, as far as it was read.
@@ -585,7 +617,10 @@ pub fn walk<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
 pub(super) struct Parts {
     conditions: Vec<AttrTerm>,
     domain: Vec<DomainFact>,
-    kinks: usize,
+    examples: Vec<Example>,
+    /// The operator of a VJP.
+    operator: Option<OpId>,
+    not_a_derivative: Option<Span>,
 }
 
 impl Parts {
@@ -594,13 +629,14 @@ impl Parts {
             Line::Bind { name, value } => scope.define(name, value, bag),
             Line::Where(condition) => self.conditions.extend(scope.attr(condition, bag)),
             Line::Domain(condition) => self.domain(scope, condition, bag),
-            Line::Kink { condition, value, .. } => {
-                // Both are kept as written for the numeric check; here their names and operators must be right.
-                self.kinks += 1;
-                scope.compile(condition, bag);
-                scope.tensor(value, bag);
+            Line::Example { condition, conclusion: None, span } => {
+                self.examples.extend(example::compile(condition, *span, self.operator, scope.library, bag));
             }
-            Line::Example(_) | Line::NotADerivative(_) => {}
+            Line::Kink { span, .. } | Line::NotADerivative(span) | Line::Example { span, .. } => bag.push(
+                Diagnostic::error("E0411", "this line is about the conclusions of a VJP")
+                    .at(*span, "not possible here")
+                    .help("remove it; `where`, `domain` and `example CONDITION` may stand in every rule"),
+            ),
             Line::BindIndexed { name, .. } => bag.push(
                 Diagnostic::error("E0411", format!("`{}[..]` is not the conclusion of a variadic operand", name.name))
                     .at(name.span, "only such conclusions have an index")
@@ -655,6 +691,7 @@ impl Parts {
             locals: scope.locals,
             conditions: self.conditions,
             domain: self.domain,
+            examples: self.examples,
             extent: Extent::default(),
         }
     }
@@ -666,7 +703,7 @@ fn premise_shape(span: Span, op: &str, signature: &Signature) -> Diagnostic {
         .help(format!("write `y = {op}{}`", plain_call(signature)))
 }
 
-fn plain_call(signature: &Signature) -> String {
+pub(super) fn plain_call(signature: &Signature) -> String {
     let names = signature.params().iter().map(|p| match p {
         Param::Variadic(name) => format!("*{name}"),
         p => p.name().to_owned(),
@@ -694,27 +731,4 @@ fn domain_shape(span: Span) -> Diagnostic {
     Diagnostic::error("E0411", "a domain compares a named tensor with a number")
         .at(span, "not of that form")
         .help("e.g. `domain x > 0 && y <= 1`")
-}
-
-/// A stub for an operator without a VJP, ready to be filled in.
-pub fn stub(op: OpId, registry: &Registry) -> String {
-    let operator = registry.op(op);
-    let call = plain_call(operator.signature());
-    let premise = format!("  y = {}{call}", operator.name());
-    let bar = "-".repeat(premise.len().saturating_sub(2).max(3));
-    let mut out =
-        format!("/// {}: say here why it is so.\nvjp {} {{\n{premise}\n  {bar}\n", operator.name(), operator.name());
-    // Integers and Bools carry no cotangent.
-    let instances = operator.instances();
-    let variadic = operator.signature().variadic_place();
-    for (i, name) in operator.signature().operand_names().enumerate() {
-        let of_param = |types: &[TensorType]| {
-            operator.signature().split(types).get(i).is_some_and(|part| part.iter().any(|ty| ty.dtype.is_float()))
-        };
-        let conclusion = if instances.iter().any(|(types, _)| of_param(types)) { "g_y * TODO" } else { "none" };
-        let index = if variadic == Some(i) { "[i]" } else { "" };
-        out.push_str(&format!("  g_{name}{index} = {conclusion}\n"));
-    }
-    out.push_str("}\n");
-    out
 }

@@ -12,24 +12,30 @@ pub mod builders;
 pub mod compile;
 mod composite;
 mod define;
+pub mod example;
 pub mod extent;
+pub mod family;
+mod hash;
 pub mod listing;
 pub mod load;
 pub mod rule;
 mod scope;
+mod stub;
 pub mod term;
-mod typecheck;
+pub mod typecheck;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use builders::{GraphBuilder, TypeBuilder};
-pub use compile::stub;
-pub use load::{Profile, RuleOptions, load};
+pub use builders::{ArrayBuilder, GraphBuilder, TypeBuilder};
+pub use load::{Profile, RuleOptions, load, rule_files};
 pub use rule::{
-    AttrPattern, Conclusion, Def, DomainCompare, DomainFact, Pattern, Rewrite, RewriteClass, RuleHead, Vjp,
+    AttrPattern, Conclusion, Def, DomainCompare, DomainFact, Kink, Pattern, Rewrite, RewriteClass, RuleHead, VarKind,
+    Vjp,
 };
+pub use stub::{Stub, stub, stub_of};
 
+use crate::diagnostics::Span;
 use crate::ir::{AttrValue, Graph, NodeId, OpId, Registry, TypeError};
 
 /// All rules of a compilation, and the operators they were compiled against.
@@ -43,9 +49,21 @@ pub struct RuleSet {
     rewrites: Vec<Arc<Rewrite>>,
     /// Composites, by name. Those that have a VJP are operators as well.
     defs: BTreeMap<Arc<str>, Arc<Def>>,
+    /// `example` lines of composites, which may call any composite.
+    def_examples: BTreeMap<Arc<str>, Vec<example::Example>>,
+    /// The places of the rules that were loaded as candidates.
+    candidates: BTreeSet<Span>,
+    /// What the rules were compiled from, for their hash.
+    content: Arc<hash::Content>,
 }
 
 impl RuleSet {
+    /// Sixteen hexadecimal digits that tell rule sets apart. The order of files and rules, their layout, comments and
+    /// documentation have no part in it, nor has a VJP that an `override` replaces. The first call does the work.
+    pub fn hash(&self) -> String {
+        format!("{:016x}", self.content.hash())
+    }
+
     /// The VJPs of an operator, the primary one first.
     pub fn vjps(&self, op: OpId) -> &[Arc<Vjp>] {
         self.vjps.get(&op).map_or(&[], Vec::as_slice)
@@ -69,6 +87,16 @@ impl RuleSet {
     /// The definition of a composite.
     pub fn def(&self, name: &str) -> Option<&Arc<Def>> {
         self.defs.get(name)
+    }
+
+    /// The `example` lines of a composite.
+    pub fn examples_of(&self, def: &Def) -> &[example::Example] {
+        self.def_examples.get(&def.name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Was the rule at that place loaded as a candidate?
+    pub fn is_candidate(&self, place: Span) -> bool {
+        self.candidates.contains(&place)
     }
 
     /// Builds the body of a composite into a graph. The nodes say that the `def` made them.

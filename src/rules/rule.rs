@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::example::Example;
 use super::extent::Extent;
 use super::term::{AttrTerm, Bindings, Local, Term, VarId};
 use crate::diagnostics::Span;
@@ -37,6 +38,7 @@ pub struct RuleHead {
     pub conditions: Vec<AttrTerm>,
     /// `domain` lines: facts about values that must be proved.
     pub domain: Vec<DomainFact>,
+    pub examples: Vec<Example>,
     /// Its size when it is instantiated.
     pub extent: Extent,
 }
@@ -77,8 +79,22 @@ pub struct Vjp {
     pub conclusions: Vec<Conclusion>,
     /// The metavariable of `i` in `g_xs[i] = ..`, if an operand is variadic.
     pub index: Option<VarId>,
-    /// Stated as written; verified by the rule checker.
-    pub kinks: usize,
+    /// Policies where the derivative does not exist.
+    pub kinks: Vec<Kink>,
+    /// Where the rule says that its conclusions are by intent not the derivative.
+    pub not_a_derivative: Option<Span>,
+}
+
+/// `kink x == 0.0: g_x = 0.0`: at elements where the condition holds, which have no derivative or where it is a matter of policy,
+/// the conclusion of an operand has the stated value.
+#[derive(Clone, Debug)]
+pub struct Kink {
+    /// Bool, of the operand's shape.
+    pub condition: Term,
+    pub operand: usize,
+    /// Of the operand's type.
+    pub value: Term,
+    pub span: Span,
 }
 
 impl Vjp {
@@ -184,4 +200,6 @@ pub struct Def {
     /// The metavariable of each parameter, in order.
     pub params: Vec<VarId>,
     pub result: Term,
+    /// Where it says that what is differentiated through it is by intent not its derivative.
+    pub not_a_derivative: Option<Span>,
 }

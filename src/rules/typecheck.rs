@@ -4,7 +4,7 @@
 //! comparison is made again whenever a rule fires, since the family is finite.)
 
 use super::builders::TypeBuilder;
-use super::rule::{AttrPattern, Conclusion, Pattern, Rewrite, RuleHead, VarKind, Vjp};
+use super::rule::{AttrPattern, Conclusion, Kink, Pattern, Rewrite, RuleHead, VarKind, Vjp};
 use super::term::{Bindings, TermError, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
 use crate::ir::{AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape, TensorType};
@@ -12,6 +12,8 @@ use crate::ir::{AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape
 /// Typing steps that one rewrite may take, and instances after which it counts as checked.
 const STEPS: usize = 60_000;
 const INSTANCES: usize = 12;
+/// Steps of each of many searches for varied instances.
+const VARIED_STEPS: usize = 4_000;
 
 /// Checks every conclusion of a VJP over the instances of its operator.
 pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
@@ -77,6 +79,15 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
                 }
             }
         }
+        for kink in &vjp.kinks {
+            let ty = &types[kink.operand];
+            if ty.dtype.is_float()
+                && let Some(fault) = ill_typed_kink(vjp, kink, ty, &mut bindings, &mut builder, &instance)
+            {
+                bag.push(fault);
+                return;
+            }
+        }
     }
     if !fired {
         bag.push(
@@ -88,6 +99,30 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
             .help("relax its `where` lines and fixed attributes, or remove it"),
         );
     }
+}
+
+/// The condition of a kink is a Bool for each element of the operand, its value a cotangent of the operand.
+fn ill_typed_kink<'r>(
+    vjp: &'r Vjp,
+    kink: &'r Kink,
+    ty: &TensorType,
+    bindings: &mut Bindings<'r, usize>,
+    builder: &mut TypeBuilder<'_>,
+    instance: &str,
+) -> Option<Diagnostic> {
+    for (term, wanted) in [(&kink.condition, ty.with_dtype(DType::Bool)), (&kink.value, ty.clone())] {
+        bindings.expected = Some(ty.clone());
+        match bindings.build(term, builder) {
+            Ok(value) => {
+                let found = super::term::Builder::ty(builder, value);
+                if found != wanted {
+                    return Some(wrong_type(&vjp.head, term.span, &wanted, &found, instance));
+                }
+            }
+            Err(error) => return Some(ill_typed(&vjp.head, &error, instance)),
+        }
+    }
+    None
 }
 
 /// Is an operand of that parameter a float tensor in some instance?
@@ -104,13 +139,50 @@ pub fn rewrite(rewrite: &Rewrite, registry: &Registry, bag: &mut Diagnostics) {
     search.run();
     if let Some(diagnostic) = search.failure {
         bag.push(diagnostic);
-    } else if search.found == 0 {
+    } else if search.instances.is_empty() {
         bag.push(
             Diagnostic::warning("E0413", format!("no instance was found on which `{}` fires", rewrite.head.rule.name))
                 .at(rewrite.head.span, "its types could not be checked ahead; they are whenever it fires")
                 .help("if it can never fire, relax its `where` lines or remove it"),
         );
     }
+}
+
+/// Metavariables bound so that the left side of a rewrite is well-typed and its `where` lines hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instance {
+    /// By metavariable.
+    pub tensors: Vec<Option<TensorType>>,
+    pub attrs: Vec<Option<AttrValue>>,
+}
+
+/// Instances over varied types, at most so many: each search begins with other types. Empty for a rewrite that is ill-typed or
+/// of which no instance was found.
+pub fn instances(rewrite: &Rewrite, registry: &Registry, most: usize) -> Vec<Instance> {
+    let mut all: Vec<Instance> = Vec::new();
+    let types = pool().len();
+    // Neighbours of the pool are alike, so a stride that meets all of them.
+    for turn in (0..types).map(|i| i * 5 % types) {
+        let mut search = Search::new(rewrite, registry);
+        search.pool.rotate_left(turn);
+        search.turn = turn;
+        search.limits = (VARIED_STEPS, 2);
+        search.values = true;
+        search.run();
+        if search.failure.is_some() {
+            return Vec::new();
+        }
+        for instance in search.instances {
+            if !all.contains(&instance) {
+                all.push(instance);
+            }
+        }
+        if all.len() >= most {
+            all.truncate(most);
+            break;
+        }
+    }
+    all
 }
 
 /// Binds attribute metavariables; false if a fixed attribute differs.
@@ -175,8 +247,14 @@ struct Search<'r> {
     tensors: Vec<Option<TensorType>>,
     attrs: Vec<Option<AttrValue>>,
     pool: Vec<TensorType>,
+    /// Attribute values are tried from another one on in every search.
+    turn: usize,
+    /// Are instances looked for to compute values, and not only types?
+    values: bool,
+    /// Of steps and of instances.
+    limits: (usize, usize),
     steps: usize,
-    found: usize,
+    instances: Vec<Instance>,
     failure: Option<Diagnostic>,
 }
 
@@ -196,8 +274,11 @@ impl<'r> Search<'r> {
             tensors: vec![None; vars],
             attrs: vec![None; vars],
             pool: pool(),
+            turn: 0,
+            values: false,
+            limits: (STEPS, INSTANCES),
             steps: 0,
-            found: 0,
+            instances: Vec::new(),
             failure: None,
         }
     }
@@ -210,7 +291,7 @@ impl<'r> Search<'r> {
     }
 
     fn done(&self) -> bool {
-        self.steps > STEPS || self.found >= INSTANCES || self.failure.is_some()
+        self.steps > self.limits.0 || self.instances.len() >= self.limits.1 || self.failure.is_some()
     }
 
     /// Tries all ways to complete the plan; `stack` has the types of finished sub-patterns.
@@ -254,7 +335,10 @@ impl<'r> Search<'r> {
                     self.step(rest, stack);
                     return;
                 }
-                for value in attr_pool(*kind, &self.pool) {
+                let mut values = attr_pool(*kind, &self.pool);
+                let turn = self.turn % values.len().max(1);
+                values.rotate_left(turn);
+                for value in values {
                     if self.done() {
                         return;
                     }
@@ -294,7 +378,11 @@ impl<'r> Search<'r> {
         let fires = self.fires(left, &mut bindings, &mut builder);
         self.steps += bindings.steps();
         let Some(instance) = fires else { return };
-        self.found += 1;
+        // Over no elements there is nothing to compare.
+        if self.values && left.shape.elements() == 0 {
+            return;
+        }
+        self.instances.push(Instance { tensors: self.tensors.clone(), attrs: self.attrs.clone() });
         self.failure = match bindings.build(&self.rule.right, &mut builder) {
             Ok(value) => {
                 let found = super::term::Builder::ty(&builder, value);
@@ -375,7 +463,8 @@ fn pool() -> Vec<TensorType> {
     out
 }
 
-fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
+/// Values that an attribute of a kind may have over tensors of these types.
+pub fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
     match kind {
         AttrKind::Bool => vec![AttrValue::Bool(false), AttrValue::Bool(true)],
         AttrKind::Int => (0..3).map(AttrValue::Int).collect(),

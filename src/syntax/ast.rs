@@ -230,8 +230,8 @@ pub enum Line {
     Domain(Expr),
     /// `kink cond: name = expr`
     Kink { condition: Expr, name: Ident, value: Expr, span: Span },
-    /// `example expr`
-    Example(Expr),
+    /// `example condition`, or `example point: name = expr`
+    Example { condition: Expr, conclusion: Option<(Ident, Expr)>, span: Span },
     /// `not_a_derivative`
     NotADerivative(Span),
 }

@@ -61,7 +61,7 @@ fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> RuleFile {
 }
 
 /// How many of the tokens from an item's keyword to the next item's belong to it: with its closing brace it ends.
-fn item_end(tokens: &[Token]) -> usize {
+pub(super) fn item_end(tokens: &[Token]) -> usize {
     match tokens.iter().position(|t| t.kind == Kind::Open(b'{')) {
         Some(open) => (body_end(tokens, open) + 1).min(tokens.len()),
         None => tokens.len(),
@@ -82,7 +82,7 @@ fn no_item(sources: &SourceMap, file: FileId, token: &Token) -> Diagnostic {
 }
 
 /// Indices of the tokens that start an item.
-fn item_starts(tokens: &[Token], text: &str) -> Vec<usize> {
+pub(super) fn item_starts(tokens: &[Token], text: &str) -> Vec<usize> {
     let mut starts = Vec::new();
     for (i, t) in tokens.iter().enumerate() {
         let previous_end = i.checked_sub(1).map_or(0, |p| tokens[p].end);
@@ -103,9 +103,12 @@ fn item_starts(tokens: &[Token], text: &str) -> Vec<usize> {
     starts
 }
 
-/// The `///` lines directly above byte `start`.
+/// The `///` lines directly above byte `start`. What shares its line with the end of another item has none.
 fn doc_above(text: &str, start: usize) -> String {
     let mut line_start = text[..start].rfind(['\n', '\r']).map_or(0, |i| i + 1);
+    if !text[line_start..start].trim_start_matches('\u{FEFF}').trim().is_empty() {
+        return String::new();
+    }
     let mut lines: Vec<&str> = Vec::new();
     while line_start > 0 {
         let above = &text[..line_start];
@@ -274,7 +277,12 @@ impl ItemReader<'_> {
         Some(match rule {
             Rule::where_line => Line::Where(exprs.next()?),
             Rule::domain => Line::Domain(exprs.next()?),
-            Rule::example => Line::Example(exprs.next()?),
+            Rule::example => {
+                let condition = exprs.next()?;
+                let conclusion = idents.next().zip(exprs.next());
+                let end = conclusion.as_ref().map_or(condition.span.end, |(_, value)| value.span.end);
+                Line::Example { condition, conclusion, span: Span { end, ..span } }
+            }
             Rule::kw_not_a_derivative => Line::NotADerivative(span),
             Rule::kink => {
                 let (condition, name, value) = (exprs.next()?, idents.next()?, exprs.next()?);
@@ -345,6 +353,7 @@ override vjp abs as other {
   g_x = g_y * sign(x)
   kink x == 0: g_x = 0
   example abs([1.0, -2.0])
+  example x == 2.0: g_x = 1.0
   not_a_derivative
 }
 vjp concat { y = concat(*xs, axis)
@@ -389,11 +398,11 @@ def one(x) { => x }";
                 Line::Where(_) => "where",
                 Line::Domain(_) => "domain",
                 Line::Kink { .. } => "kink",
-                Line::Example(_) => "example",
+                Line::Example { .. } => "example",
                 Line::NotADerivative(_) => "not",
             })
             .collect();
-        assert_eq!(kinds, ["where", "domain", "bind", "kink", "example", "not"]);
+        assert_eq!(kinds, ["where", "domain", "bind", "kink", "example", "example", "not"]);
         let Item::Vjp(concat) = &items[5] else { panic!() };
         assert_eq!(print_expr(&concat.premise, Form::Kina), "concat(*xs, axis)");
         assert!(matches!(&concat.lines[0], Line::BindIndexed { index, .. } if &*index.name == "i"));
