@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::ir::kernel::{self, BinaryFn, Combine, CompareFn, MapDim, Scalar, Source, UnaryFn};
-use crate::ir::{DType, F64Bits, Loop, NodeId, volume};
+use crate::ir::{DType, F64Bits, Loop, NodeId, Shape, volume};
 
 /// A value of a [`Schedule`](super::Schedule). The first ids are those of the graph's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -213,11 +213,11 @@ impl Nest {
         };
     }
 
-    /// The nest of a kernel's loop; `resolve` names its sources.
-    pub fn of(node: NodeId, l: &Loop, value: ValueId, resolve: &dyn Fn(Source) -> ValueId) -> Nest {
+    /// The nest of a kernel's loop; `resolve` names its sources, with the extent of each of their dimensions.
+    pub fn of(node: NodeId, l: &Loop, value: ValueId, resolve: &dyn Fn(Source) -> (ValueId, Shape)) -> Nest {
         let mut nest = Nest::empty(node, l.domain.clone());
         let inputs: Vec<Access> =
-            l.inputs.iter().map(|r| Access { value: resolve(r.source), map: r.map.clone() }).collect();
+            l.inputs.iter().map(|r| Access { value: resolve(r.source).0, map: r.map.clone() }).collect();
         let root = nest.add_scalar(&l.body, &inputs, resolve);
         nest.results.push(NestResult { value, map: l.result_map.clone(), root, reduce: l.reduce });
         nest.sequence = match &l.sequence {
@@ -228,7 +228,7 @@ impl Nest {
         nest
     }
 
-    fn add_scalar(&mut self, s: &Scalar, inputs: &[Access], resolve: &dyn Fn(Source) -> ValueId) -> InstId {
+    fn add_scalar(&mut self, s: &Scalar, inputs: &[Access], resolve: &dyn Fn(Source) -> (ValueId, Shape)) -> InstId {
         let mut go = |s: &Scalar| self.add_scalar(s, inputs, resolve);
         let inst = match s {
             Scalar::Input(i) => return self.read(inputs[*i].clone()),
@@ -241,8 +241,17 @@ impl Nest {
             Scalar::Select(c, a, b) => Inst::Select(go(c), go(a), go(b)),
             Scalar::Cast(a, dtype) => Inst::Cast(go(a), *dtype),
             Scalar::Gather(source, coords) => {
-                let coords = coords.iter().map(&mut go).collect();
-                let value = resolve(*source);
+                let mut coords: SmallVec<[InstId; 4]> = coords.iter().map(&mut go).collect();
+                let (value, shape) = resolve(*source);
+                for (coord, extent) in coords.iter_mut().zip(shape.iter()) {
+                    // A part of a dimension is never taken for all of it: its coordinate is computed.
+                    if let Inst::Index(d) = self.body.inst(*coord)
+                        && self.domain.get(*d) != Some(extent)
+                    {
+                        let zero = self.coordinate(Coordinate::Zero);
+                        *coord = self.body.add(Inst::Binary(BinaryFn::Add, *coord, zero));
+                    }
+                }
                 Inst::Gather(self.gather_from(value), coords)
             }
         };
