@@ -1,10 +1,12 @@
 //! Attributes of a call: from values to what the IR stores.
 
+use std::sync::Arc;
+
 use super::eval::Checker;
 use super::value::{Literal, Value};
 use crate::diagnostics::{Diagnostic, Span};
 use crate::ir::attr::format_float;
-use crate::ir::operator::Default as AttrDefault;
+use crate::ir::operator::{Default as AttrDefault, listed};
 use crate::ir::{AttrKind, AttrValue, DType, TypeErrorKind};
 use crate::syntax::ast::{Expr, ExprKind};
 
@@ -52,6 +54,57 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// The word that an argument is. `None` after a report.
+    pub fn word(&mut self, name: &str, words: &[Arc<str>], expr: &'a Expr) -> Option<AttrValue> {
+        let written: &str = match &expr.kind {
+            ExprKind::Name(written) => written,
+            ExprKind::NoCotangent => "none",
+            _ => {
+                let value = self.eval(expr);
+                if value != Value::Poison {
+                    let found = self.describe(value);
+                    self.no_word(name, words, &found, expr.span, None);
+                }
+                return None;
+            }
+        };
+        // Local names win, here as everywhere.
+        if let Some(value) = self.scope.get(written) {
+            let hidden = words.iter().any(|w| **w == *written).then_some(written);
+            let found = self.describe(value);
+            self.no_word(name, words, &found, expr.span, hidden);
+            return None;
+        }
+        if words.iter().any(|w| **w == *written) {
+            return Some(AttrValue::Word(written.to_owned()));
+        }
+        self.report(
+            Diagnostic::error(
+                TypeErrorKind::Attribute.code(),
+                format!("`{name}` must be {}, not `{written}`", listed(words)),
+            )
+            .at(expr.span, "not one of these words")
+            .did_you_mean_or(
+                written,
+                words.iter().map(|w| &**w),
+                format!("write one of them: `{name}={}`", words[0]),
+            ),
+        );
+        None
+    }
+
+    fn no_word(&mut self, name: &str, words: &[Arc<str>], found: &str, span: Span, hidden: Option<&str>) {
+        let d = Diagnostic::error(
+            TypeErrorKind::Attribute.code(),
+            format!("`{name}` must be {}, not {found}", listed(words)),
+        )
+        .at(span, format!("this is {found}"));
+        self.report(match hidden {
+            Some(word) => d.note("local names win over words").help(format!("rename the local `{word}`")),
+            None => d.help("write one of these words, without quotes"),
+        });
+    }
+
     /// The dtype of a name. `None` after a report.
     pub fn dtype(&mut self, name: &str, span: Span) -> Option<DType> {
         let dtype = DType::from_name(name);
@@ -92,12 +145,13 @@ impl<'a> Checker<'a> {
     ) -> Option<AttrValue> {
         match (kind, value) {
             (AttrKind::Axis, AttrValue::Int(axis)) => self.axis(axis, rank, places.whole).map(AttrValue::Int),
+            (AttrKind::NewAxis, AttrValue::Int(axis)) => self.axis(axis, rank + 1, places.whole).map(AttrValue::Int),
             (AttrKind::Axes, AttrValue::Ints(axes)) => {
                 if axes.is_empty() {
                     self.report(
                         Diagnostic::error(TypeErrorKind::Axis.code(), "an empty list of axes")
                             .at(places.whole, "no axis")
-                            .help("leave `axis` out to reduce over all axes"),
+                            .help("leave `axis` out to mean all axes"),
                     );
                     return None;
                 }
@@ -140,10 +194,7 @@ impl<'a> Checker<'a> {
 
     /// The value of an attribute that a call leaves out.
     pub fn default_attribute(&self, default: Option<&AttrDefault>, rank: usize) -> Option<AttrValue> {
-        match default? {
-            AttrDefault::Value(value) => Some(value.clone()),
-            AttrDefault::AllAxes => Some(AttrValue::Ints((0..rank as i64).collect())),
-        }
+        Some(default?.value(rank))
     }
 }
 

@@ -102,7 +102,7 @@ impl<'a> Checker<'a> {
         target: Target,
         signature: &Signature,
         args: &'a [Arg],
-        slots: &[Option<usize>],
+        slots: &[Vec<usize>],
         Site { span, method }: Site,
     ) -> Value {
         // Arguments are evaluated as they are written, so that inputs are numbered in that order.
@@ -110,8 +110,12 @@ impl<'a> Checker<'a> {
         let mut given: Vec<Option<AttrValue>> = vec![None; args.len()];
         let mut failed = false;
         for (i, arg) in args.iter().enumerate() {
-            let param = signature.params().iter().zip(slots).find(|(_, slot)| **slot == Some(i)).map(|(p, _)| p);
+            let param = signature.params().iter().zip(slots).find(|(_, slot)| slot.contains(&i)).map(|(p, _)| p);
             match param {
+                Some(Param::Attr { name, kind: AttrKind::Word, words, .. }) => {
+                    given[i] = self.word(name, words, &arg.value);
+                    failed |= given[i].is_none();
+                }
                 Some(Param::Attr { name, kind, .. }) => {
                     given[i] = self.attribute(name, *kind, &arg.value);
                     failed |= given[i].is_none();
@@ -121,8 +125,8 @@ impl<'a> Checker<'a> {
         }
         let mut operands: Vec<(Value, &'a Expr)> = Vec::new();
         for (param, slot) in signature.params().iter().zip(slots) {
-            if let (Param::Operand(_), Some(i)) = (param, slot) {
-                operands.push((values[*i].unwrap_or(Value::Poison), &args[*i].value));
+            if param.is_operand() {
+                operands.extend(slot.iter().map(|i| (values[*i].unwrap_or(Value::Poison), &args[*i].value)));
             }
         }
         let exprs: Vec<&'a Expr> = operands.iter().map(|(_, e)| *e).collect();
@@ -142,17 +146,25 @@ impl<'a> Checker<'a> {
             return Value::Poison;
         }
         let rank = nodes.first().copied().flatten().map(|n| self.graph.ty(n).rank());
-        let rank = rank.or_else(|| nodes.iter().flatten().next().map(|n| self.graph.ty(*n).rank())).unwrap_or(0);
+        let rank = rank.or_else(|| nodes.iter().flatten().next().map(|n| self.graph.ty(*n).rank()));
+        // Without operands, axes are those of the shape that the call gives.
+        let of_shape = || {
+            let mut params = signature.params().iter().zip(slots);
+            let shape = params.find(|(p, _)| matches!(p, Param::Attr { kind: AttrKind::Shape, .. }));
+            let given = shape.and_then(|(_, slot)| given[*slot.first()?].as_ref()?.as_ints());
+            given.map_or(0, <[i64]>::len)
+        };
+        let rank = rank.unwrap_or_else(of_shape);
         let mut attrs = Vec::new();
         let mut spans: Vec<(String, Span)> = Vec::new();
         for (param, slot) in signature.params().iter().zip(slots) {
-            let Param::Attr { name, kind, default } = param else { continue };
-            let (value, at) = match slot {
+            let Param::Attr { name, kind, default, .. } = param else { continue };
+            let (value, at) = match slot.first() {
                 Some(i) => (given[*i].take(), AxisPlaces::of(&args[*i].value)),
                 None => (self.default_attribute(default.as_ref(), rank), AxisPlaces::at(span)),
             };
             spans.push((name.clone(), at.whole));
-            let from_default_axes = slot.is_none() && *kind == AttrKind::Axes;
+            let from_default_axes = slot.is_empty() && *kind == AttrKind::Axes;
             let value = match value {
                 // All axes of a rank-0 tensor are none, which only a default may say.
                 Some(value) if from_default_axes => Some(value),

@@ -100,7 +100,8 @@ impl<'a> Checker<'a> {
         let mut operands = Vec::with_capacity(order.len());
         for (param, argument) in function.params.iter().zip(order) {
             let declared = self.resolve_type(&param.ty);
-            let (Some(declared), Some(argument)) = (declared, argument) else { continue };
+            let (Some(declared), [argument]) = (declared, &argument[..]) else { continue };
+            let argument = *argument;
             let arg = &args[argument].value;
             let operand = match values[argument] {
                 Value::Literal(literal) => self.splat(literal, &declared, arg.span),
@@ -125,13 +126,13 @@ impl<'a> Checker<'a> {
         (operands.len() == function.params.len()).then_some(operands)
     }
 
-    /// For each parameter, the index of its argument. `None` after a report.
+    /// For each parameter, the indices of its arguments. `None` after a report.
     pub fn bind_arguments(
         &mut self,
         callee: &Ident,
         args: &'a [Arg],
         signature: &Signature,
-    ) -> Option<Vec<Option<usize>>> {
+    ) -> Option<Vec<Vec<usize>>> {
         let shape = format!("{}{signature}", callee.name);
         if let Some(spread) = args.iter().find(|a| a.spread) {
             self.report(
@@ -163,7 +164,8 @@ impl<'a> Checker<'a> {
         };
         let diagnostic = match signature.bind(positional.len(), &names) {
             Ok(bound) => {
-                return Some(bound.into_iter().map(|b| b.and_then(|b| numbering.get(b).copied())).collect());
+                let as_written = |b: Vec<usize>| b.into_iter().filter_map(|b| numbering.get(b).copied()).collect();
+                return Some(bound.into_iter().map(as_written).collect());
             }
             Err(BindError::TooMany { argument, takes }) => {
                 Diagnostic::error("E0205", format!("`{}` takes {takes} argument(s), not {}", callee.name, args.len()))

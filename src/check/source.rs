@@ -111,13 +111,18 @@ impl<'a> TreeWriter<'a> {
             NodeKind::Op { op, operands, attrs } => {
                 let operator = self.printer.registry.op(*op);
                 let params = operator.signature().params();
-                let (mut operands, mut attrs) = (operands.iter(), attrs.iter());
+                let (mut operands, mut attrs) = (operator.signature().split(operands).into_iter(), attrs.iter());
                 // What stands behind the last operand is given by name.
-                let positional = params.iter().rposition(|p| matches!(p, Param::Operand(_))).map_or(0, |last| last + 1);
+                let positional = params.iter().rposition(Param::is_operand).map_or(0, |last| last + 1);
                 let mut args = Vec::new();
                 for (i, param) in params.iter().enumerate() {
+                    let name = (i >= positional).then(|| param.name());
                     let value = match param {
-                        Param::Operand(_) => operands.next().map(|o| self.name(&self.printer.names()[o.index()])),
+                        Param::Operand(_) | Param::Variadic(_) => {
+                            let of_param = operands.next().into_iter().flatten();
+                            args.extend(of_param.map(|o| (name, self.name(&self.printer.names()[o.index()]))));
+                            None
+                        }
                         Param::Attr { kind, .. } => {
                             let value = attrs.next();
                             // No axes of a tensor of rank 0: only leaving them out says that.
@@ -127,7 +132,6 @@ impl<'a> TreeWriter<'a> {
                             value.filter(|_| !left_out).map(|v| self.attribute(v))
                         }
                     };
-                    let name = (i >= positional).then(|| param.name());
                     args.extend(value.map(|value| (name, value)));
                 }
                 self.call(operator.name(), args)
@@ -154,6 +158,7 @@ impl<'a> TreeWriter<'a> {
             AttrValue::Ints(list) => self.expr(ExprKind::List(list.iter().map(|i| self.int(*i)).collect())),
             AttrValue::DType(dtype) => self.name(dtype.name()),
             AttrValue::Type(ty) => self.type_of(ty),
+            AttrValue::Word(word) if word == "none" => self.expr(ExprKind::NoCotangent),
             AttrValue::Word(word) => self.name(word),
         }
     }

@@ -3,6 +3,7 @@
 //! Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 a refused input or a failed check; 2 wrong usage;
 //! 3 a trap at run time; 4 a file that cannot be read or written.
 
+mod check_rules;
 mod emit;
 mod grad;
 mod output;
@@ -79,6 +80,7 @@ impl RuleArgs {
             },
             no_default_rules: self.no_default_rules,
             files: self.rules.clone(),
+            candidates: Vec::new(),
             check_embedded: false,
         }
     }

@@ -59,6 +59,21 @@ impl Messages {
         }
     }
 
+    /// Says something about what went well.
+    pub fn remark(&mut self, remarks: Refusal) {
+        if self.json {
+            self.waiting = Some(match self.waiting.take() {
+                Some(mut waiting) => {
+                    waiting.diagnostics.extend(remarks.diagnostics);
+                    Refusal { sources: remarks.sources, ..waiting }
+                }
+                None => remarks,
+            });
+        } else {
+            say(&remarks.render(style()));
+        }
+    }
+
     /// Says why a command failed, and gives the exit code.
     pub fn finish(self, result: Result<(), Failure>) -> ExitCode {
         let (code, refusal) = match result {
@@ -117,14 +132,14 @@ impl Failure {
 }
 
 /// A message that cannot be written has nowhere else to go.
-fn say(text: &str) {
+pub fn say(text: &str) {
     let mut err = io::stderr().lock();
     let _ = err.write_all(text.as_bytes());
     let _ = err.flush();
 }
 
 /// Colour only on a terminal.
-fn style() -> Style {
+pub fn style() -> Style {
     if io::stderr().is_terminal() { Style::Colour } else { Style::Plain }
 }
 

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::check_rules;
 use super::output::{Messages, write_data};
 use super::{Failure, RuleArgs};
 use crate::diagnostics::Diagnostic;
@@ -23,6 +24,18 @@ enum RulesCommand {
         #[command(flatten)]
         rules: RuleArgs,
     },
+    /// Verify every rule without a test written for it: VJPs against finite differences, rewrites against what their class promises.
+    ///
+    /// Given files, their rules are candidates: each is checked in the place of a loaded rule of its name. Verdicts go to the
+    /// standard output; refusals, with the point at which a rule is wrong, to the standard error. Exit 1 if one is refused.
+    #[command(after_help = "Example: kina-ad rules check my.rules --watch")]
+    Check(check_rules::CheckArgs),
+    /// Operator by operator: its VJP, how often it can be differentiated, the verdict and the worst error.
+    #[command(after_help = "Example: kina-ad rules coverage --rules my.rules")]
+    Coverage {
+        #[command(flatten)]
+        rules: RuleArgs,
+    },
     /// The source of a rule, by the name that `list` prints or by operator.
     #[command(after_help = "Example: kina-ad rules show log_softmax")]
     Show {
@@ -36,17 +49,22 @@ enum RulesCommand {
 impl RulesArgs {
     pub fn rules(&self) -> &RuleArgs {
         match &self.command {
-            RulesCommand::List { rules } | RulesCommand::Show { rules, .. } => rules,
+            RulesCommand::List { rules } | RulesCommand::Show { rules, .. } | RulesCommand::Coverage { rules } => rules,
+            RulesCommand::Check(args) => &args.rules,
         }
     }
 }
 
 pub fn rules(args: &RulesArgs, messages: &mut Messages) -> Result<(), Failure> {
+    match &args.command {
+        RulesCommand::Check(args) => return check_rules::check(args, messages),
+        RulesCommand::Coverage { rules } => return check_rules::coverage(rules, messages),
+        _ => {}
+    }
     let session = args.rules().session()?;
     messages.warn(&session);
     let all = entries(&session.rules);
     let chosen: Vec<&Entry> = match &args.command {
-        RulesCommand::List { .. } => all.iter().collect(),
         RulesCommand::Show { name, .. } => {
             let found: Vec<&Entry> = all.iter().filter(|e| e.answers_to(name)).collect();
             if found.is_empty() {
@@ -58,6 +76,7 @@ pub fn rules(args: &RulesArgs, messages: &mut Messages) -> Result<(), Failure> {
             }
             found
         }
+        _ => all.iter().collect(),
     };
     let show = matches!(args.command, RulesCommand::Show { .. });
     if args.rules().json {

@@ -237,7 +237,8 @@ impl Walk<'_> {
         for (id, node) in self.tape.graph.iter().take(last + 1) {
             let depends = match &node.kind {
                 NodeKind::Op { op, operands, .. } => {
-                    operands.iter().enumerate().any(|(i, o)| active[o.index()] && !self.stops(*op, i))
+                    let count = operands.len();
+                    operands.iter().enumerate().any(|(i, o)| active[o.index()] && !self.stops(*op, i, count))
                 }
                 _ => node.operands().any(|o| active[o.index()]),
             };
@@ -275,9 +276,10 @@ impl Walk<'_> {
                             }
                             Applied::Nothing | Applied::Refused => {}
                             Applied::Missing => {
-                                // One report for an operator and operand, at its first use met.
-                                if !missing.contains(&(op, i)) {
-                                    missing.push((op, i));
+                                // One report for an operator and parameter, at its first use met.
+                                let param = self.rules.registry.op(op).signature().param_of(i, operands.len()).0;
+                                if !missing.contains(&(op, param)) {
+                                    missing.push((op, param));
                                     let path = self.path(*operand, id, params);
                                     self.missing(id, op, i, &path);
                                 }
@@ -293,10 +295,11 @@ impl Walk<'_> {
 
     /// Does the rule of the operator say that no cotangent flows to the operand, whatever the call? What is computed
     /// from the result then needs no rule for the operand's sake.
-    fn stops(&self, op: OpId, operand: usize) -> bool {
+    fn stops(&self, op: OpId, operand: usize, count: usize) -> bool {
+        let (param, _) = self.rules.registry.op(op).signature().param_of(operand, count);
         self.rules.vjps(op).first().is_some_and(|vjp| {
             let always = vjp.head.conditions.is_empty() && vjp.attrs.iter().all(|a| matches!(a, AttrPattern::Var(_)));
-            always && matches!(vjp.conclusions.get(operand), Some(Conclusion::NoCotangent(_)))
+            always && matches!(vjp.conclusions.get(param), Some(Conclusion::NoCotangent(_)))
         })
     }
 
@@ -469,9 +472,9 @@ impl Walk<'_> {
     ) -> Result<Option<Conclude>, TermError> {
         let NodeKind::Op { operands, attrs, .. } = self.tape.graph.node(id).kind.clone() else { return Ok(None) };
         let mut bindings = Bindings::new(vjp.head.vars.len(), &vjp.head.locals);
-        for (var, value) in vjp.operands.iter().zip(&operands) {
-            bindings.bind_tensor(*var, *value);
-        }
+        let signature = self.rules.registry.op(vjp.op).signature();
+        vjp.bind_operands(signature, &operands, &mut bindings);
+        let stated = vjp.conclusion(signature, operand, operands.len(), &mut bindings);
         for (pattern, value) in vjp.attrs.iter().zip(&attrs) {
             match pattern {
                 AttrPattern::Const(wanted) if wanted != value => return Ok(None),
@@ -486,7 +489,7 @@ impl Walk<'_> {
         let serves = vec![self.shown(id)];
         let origin = self.space.origin(Origin::Rule { rule: vjp.head.rule.clone(), serves });
         let mut builder = self.builder(origin);
-        let concluded = conclusion(vjp, operand, &mut bindings, &mut builder);
+        let concluded = conclusion(vjp, stated, &mut bindings, &mut builder);
         self.fuel.spend(bindings.steps());
         concluded
     }
@@ -505,9 +508,11 @@ impl Walk<'_> {
         let wanted = self.tape.graph.ty(operands[operand]);
         let found = self.tape.graph.ty(value);
         if wanted != found {
-            let span = match &vjp.conclusions[operand] {
-                Conclusion::Cotangent(term) => term.span,
-                Conclusion::NoCotangent(span) => *span,
+            let (param, _) = self.rules.registry.op(op).signature().param_of(operand, operands.len());
+            let span = match vjp.conclusions.get(param) {
+                Some(Conclusion::Cotangent(term)) => term.span,
+                Some(Conclusion::NoCotangent(span)) => *span,
+                None => vjp.head.span,
             };
             let shown = self.shown(id);
             return Some(
@@ -527,7 +532,7 @@ impl Walk<'_> {
         }
         children.push(self.tape.class(id));
         children.push(self.tape.class(cotangent));
-        let node = self.space.add(ENode::Vjp(op, operand as u8, children), Some(ty), origin);
+        let node = self.space.add(ENode::Vjp(op, operand as u32, children), Some(ty), origin);
         let conclusion = self.tape.class(value);
         self.space.egraph.union(conclusion, node);
         None
@@ -543,10 +548,10 @@ enum Applied {
     Missing,
 }
 
-/// Builds the conclusion of `vjp` for one operand; `None` if the rule's conditions do not hold.
+/// Builds what `vjp` states for one operand; `None` if the rule's conditions do not hold.
 fn conclusion(
     vjp: &Vjp,
-    operand: usize,
+    stated: Option<&Conclusion>,
     bindings: &mut Bindings<'_, NodeId>,
     builder: &mut TapeBuilder<'_>,
 ) -> Result<Option<Conclude>, TermError> {
@@ -555,7 +560,7 @@ fn conclusion(
             return Ok(None);
         }
     }
-    match vjp.conclusions.get(operand) {
+    match stated {
         None | Some(Conclusion::NoCotangent(_)) => Ok(Some(Conclude::Nothing)),
         Some(Conclusion::Cotangent(term)) => bindings.build(term, builder).map(|v| Some(Conclude::Value(v))),
     }

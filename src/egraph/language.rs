@@ -22,7 +22,7 @@ pub enum ENode {
     /// The cotangent of operand `operand` of a call of `op`, not yet concluded: `vjp:op:operand(operands..,
     /// attributes.., y, g)`. The operator stands in the node's name since y's class may hold two forms of one value
     /// (`a*b` and `b*a`), of which only one has this operand. Never extracted.
-    Vjp(OpId, u8, Children),
+    Vjp(OpId, u32, Children),
 }
 
 /// What must agree for two e-nodes to be of one kind, children aside.
@@ -31,7 +31,7 @@ pub enum Discriminant {
     Attr(AttrValue),
     Input(u32),
     Op(OpId),
-    Vjp(OpId, u8),
+    Vjp(OpId, u32),
 }
 
 impl Language for ENode {
@@ -51,7 +51,7 @@ impl Language for ENode {
             (ENode::Attr(a), ENode::Attr(b)) => a == b,
             (ENode::Input(a), ENode::Input(b)) => a == b,
             (ENode::Op(a, x), ENode::Op(b, y)) => a == b && x.len() == y.len(),
-            (ENode::Vjp(a, i, _), ENode::Vjp(b, j, _)) => a == b && i == j,
+            (ENode::Vjp(a, i, x), ENode::Vjp(b, j, y)) => a == b && i == j && x.len() == y.len(),
             _ => false,
         }
     }
@@ -180,7 +180,8 @@ pub fn call_type(egraph: &KinaEGraph, op: OpId, children: &[Id]) -> Result<Tenso
 
 /// Splits the children of an operator's e-node into operand classes and attribute values.
 pub fn split_call(egraph: &KinaEGraph, op: OpId, children: &[Id]) -> (SmallVec<[Id; 4]>, Vec<AttrValue>) {
-    let operands = egraph.analysis.registry.op(op).signature().operand_count().min(children.len());
+    // Those of a variadic operator differ in number, its attributes do not.
+    let operands = children.len().saturating_sub(egraph.analysis.registry.op(op).signature().attrs().count());
     let attrs = children[operands..].iter().filter_map(|c| egraph[*c].data.attr().cloned()).collect();
     (children[..operands].iter().copied().collect(), attrs)
 }

@@ -47,7 +47,8 @@ impl Walk<'_> {
     pub(super) fn missing(&mut self, id: NodeId, op: OpId, operand: usize, path: &[Arc<str>]) {
         let registry: &Registry = &self.rules.registry;
         let operator = registry.op(op);
-        let operand_name = operator.signature().operand_names().nth(operand).unwrap_or("?").to_owned();
+        let count = self.tape.graph.node(id).operands().count();
+        let operand_name = operator.signature().operand_label(operand, count);
         let name = operator.name().to_owned();
         let mut diagnostic =
             Diagnostic::error("E0501", format!("no VJP for `{name}` with respect to its operand `{operand_name}`"));

@@ -21,9 +21,11 @@ mod ranges;
 mod result;
 mod space;
 mod tape;
+pub mod view;
 
 pub use differentiate::{Differentiated, Gradient, differentiate};
-pub use optimise::{Budget, Report, Stop};
+pub use expand::resolve;
+pub use optimise::{Budget, Report, Stop, saturate};
 pub use result::Extracted;
 
 use std::fmt::Write as _;

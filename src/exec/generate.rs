@@ -3,14 +3,14 @@
 //! Each input has a ChaCha8 stream of its own, chosen by its name, so that adding or removing an input leaves the others
 //! as they are. The numbers are fixed by the seed, the name and the versions in `Cargo.lock`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 
 use super::tensor::{Data, Tensor, TensorError};
-use crate::ir::{Graph, NodeId, NodeKind, TensorType};
+use crate::ir::{DType, Graph, NodeId, NodeKind, TensorType};
 
 /// Integers that index nothing are drawn from `0..UNBOUNDED`.
 const UNBOUNDED: u64 = 10;
@@ -26,20 +26,40 @@ pub enum GenerateError {
 }
 
 /// The bound of each program input that the program uses as indices: every element must lie in `0..bound`. Of several
-/// uses the narrowest counts. Inputs that reach an indexing operator only through other operators have none.
+/// uses the narrowest counts. Inputs that reach an indexing operator only through other operators have none, but for a choice
+/// between indices, such as targets of which some are ignored.
 pub fn bounds(graph: &Graph) -> BTreeMap<NodeId, u64> {
     let mut bounds = BTreeMap::new();
     for check in &graph.checks {
-        let mut id = check.indices;
-        while let NodeKind::Param { argument, .. } = graph.node(id).kind {
-            id = argument;
-        }
-        if graph.node(id).kind == NodeKind::Input {
-            let bound = bounds.entry(id).or_insert(check.size);
-            *bound = check.size.min(*bound);
+        let mut reached = vec![check.indices];
+        let mut seen = BTreeSet::new();
+        while let Some(id) = reached.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            match &graph.node(id).kind {
+                NodeKind::Param { argument, .. } => reached.push(*argument),
+                NodeKind::Input => {
+                    let bound = bounds.entry(id).or_insert(check.size);
+                    *bound = check.size.min(*bound);
+                }
+                NodeKind::Op { operands, .. } => reached.extend(choice(graph, id, operands)),
+                NodeKind::Gradient { .. } => {}
+            }
         }
     }
     bounds
+}
+
+/// The values that a value is chosen from by a condition, if it is of that form.
+fn choice(graph: &Graph, id: NodeId, operands: &[NodeId]) -> Vec<NodeId> {
+    let ty = graph.ty(id);
+    match operands {
+        [c, arms @ ..] if arms.len() == 2 && *graph.ty(*c) == ty.with_dtype(DType::Bool) => {
+            arms.iter().copied().filter(|arm| graph.ty(*arm) == ty).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The input `name` of type `ty`: floats are standard normal, integers uniform in `0..bound` (in `0..10` where there is
@@ -102,7 +122,7 @@ mod tests {
 
     use super::*;
     use crate::diagnostics::SourceMap;
-    use crate::ir::{Check, DType, Node, Origin, Placement, Shape};
+    use crate::ir::{Check, Node, Origin, Placement, Shape};
 
     fn ty(dtype: DType, dims: &[u64]) -> TensorType {
         TensorType::new(dtype, Shape::new(dims.to_vec()).unwrap(), Placement::Host)

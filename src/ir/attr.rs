@@ -131,7 +131,7 @@ impl fmt::Display for AttrValue {
     }
 }
 
-/// What an attribute must be. Axes and permutations refer to operand 0 of the call.
+/// What an attribute must be. Axes and permutations refer to operand 0 of the call; where there is none, to its `shape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttrKind {
     Bool,
@@ -140,15 +140,21 @@ pub enum AttrKind {
     Float,
     /// One axis of operand 0: `Int`, 0 <= axis < rank in the IR; programs may count from the end.
     Axis,
+    /// Where a new axis goes: `Int`, 0 <= axis <= rank of operand 0; programs may count from the end of the result.
+    NewAxis,
     /// Distinct ascending axes of operand 0: `Ints`; programs may also write one integer or count from the end.
     Axes,
     /// A shape: `Ints`, none negative.
     Shape,
+    /// One integer for each axis of operand 0: `Ints`.
+    PerAxis,
     /// A permutation of the axes of operand 0: `Ints`.
     Permutation,
     DType,
     /// A tensor type; programs write `like=x`, rules `type(x)`.
     Type,
+    /// One of the words that the parameter lists.
+    Word,
 }
 
 impl AttrKind {
@@ -157,11 +163,12 @@ impl AttrKind {
         matches!(
             (self, value),
             (AttrKind::Bool, AttrValue::Bool(_))
-                | (AttrKind::Int | AttrKind::Axis, AttrValue::Int(_))
-                | (AttrKind::Axes | AttrKind::Shape | AttrKind::Permutation, AttrValue::Ints(_))
+                | (AttrKind::Int | AttrKind::Axis | AttrKind::NewAxis, AttrValue::Int(_))
+                | (AttrKind::Axes | AttrKind::Shape | AttrKind::PerAxis | AttrKind::Permutation, AttrValue::Ints(_))
                 | (AttrKind::DType, AttrValue::DType(_))
                 | (AttrKind::Type, AttrValue::Type(_))
                 | (AttrKind::Float, AttrValue::Float(_))
+                | (AttrKind::Word, AttrValue::Word(_))
         )
     }
 
@@ -184,12 +191,14 @@ impl AttrKind {
             AttrKind::Bool => "true or false",
             AttrKind::Int => "an integer",
             AttrKind::Float => "a number",
-            AttrKind::Axis => "an axis (an integer)",
+            AttrKind::Axis | AttrKind::NewAxis => "an axis (an integer)",
             AttrKind::Axes => "an axis or a list of axes",
             AttrKind::Shape => "a shape (a list of integers)",
+            AttrKind::PerAxis => "a list of integers, one for each axis",
             AttrKind::Permutation => "a permutation (a list of axes)",
             AttrKind::DType => "a dtype",
             AttrKind::Type => "a tensor type",
+            AttrKind::Word => "a word",
         }
     }
 }

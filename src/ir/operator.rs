@@ -19,17 +19,69 @@ pub struct OpId(pub u16);
 pub enum Param {
     /// A tensor.
     Operand(String),
+    /// One tensor or more. A signature has at most one such parameter.
+    Variadic(String),
     /// A compile-time attribute.
-    Attr { name: String, kind: AttrKind, default: Option<Default> },
+    Attr {
+        name: String,
+        kind: AttrKind,
+        default: Option<Default>,
+        /// What it may be, if it is a word.
+        words: Words,
+    },
+}
+
+/// The words that an attribute may be, in the order of its declaration.
+pub type Words = Arc<[Arc<str>]>;
+
+/// `none, mean or sum`
+pub fn listed(words: &[Arc<str>]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => format!("`{one}`"),
+        [others @ .., last] => {
+            let others: Vec<String> = others.iter().map(|w| format!("`{w}`")).collect();
+            format!("{} or `{last}`", others.join(", "))
+        }
+    }
 }
 
 impl Param {
     pub fn name(&self) -> &str {
         match self {
-            Param::Operand(name) | Param::Attr { name, .. } => name,
+            Param::Operand(name) | Param::Variadic(name) | Param::Attr { name, .. } => name,
         }
     }
+
+    /// What an attribute must be, for messages.
+    pub fn wanted(&self) -> String {
+        match self {
+            Param::Attr { kind: AttrKind::Word, words, .. } => listed(words),
+            Param::Attr { kind, .. } => kind.describe().to_owned(),
+            Param::Operand(_) | Param::Variadic(_) => "a tensor".to_owned(),
+        }
+    }
+
+    /// May the attribute have this value?
+    pub fn accepts(&self, value: &AttrValue) -> bool {
+        match (self, value) {
+            (Param::Attr { kind: AttrKind::Word, words, .. }, AttrValue::Word(word)) => {
+                words.iter().any(|w| **w == **word)
+            }
+            (Param::Attr { kind, .. }, value) => kind.accepts(value),
+            (Param::Operand(_) | Param::Variadic(_), _) => false,
+        }
+    }
+
+    /// Does it stand for tensors?
+    pub fn is_operand(&self) -> bool {
+        !matches!(self, Param::Attr { .. })
+    }
 }
+
+/// Most tensors that one call takes. A rule for a variadic operator makes a term for each of them that may speak of
+/// all.
+pub const MAX_OPERANDS: usize = 512;
 
 /// The value of an attribute that a call leaves out.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +89,19 @@ pub enum Default {
     Value(AttrValue),
     /// All axes of operand 0.
     AllAxes,
+    /// This integer for each axis of operand 0.
+    Each(i64),
+}
+
+impl Default {
+    /// The value for an operand 0 of that rank.
+    pub fn value(&self, rank: usize) -> AttrValue {
+        match self {
+            Default::Value(value) => value.clone(),
+            Default::AllAxes => AttrValue::Ints((0..rank as i64).collect()),
+            Default::Each(value) => AttrValue::Ints(vec![*value; rank]),
+        }
+    }
 }
 
 /// The parameters of an operator. Attributes of a call are stored in the order of the signature's attributes,
@@ -63,17 +128,32 @@ impl Signature {
         self
     }
 
+    /// Adds an operand that stands for one tensor or more.
+    #[must_use]
+    pub fn variadic(mut self, name: &str) -> Self {
+        self.params.push(Param::Variadic(name.into()));
+        self
+    }
+
     /// Adds an attribute that every call must give.
     #[must_use]
     pub fn attr(mut self, name: &str, kind: AttrKind) -> Self {
-        self.params.push(Param::Attr { name: name.into(), kind, default: None });
+        self.params.push(Param::Attr { name: name.into(), kind, default: None, words: Words::default() });
+        self
+    }
+
+    /// Adds an attribute that is one of `words`, and `default` where a call leaves it out.
+    #[must_use]
+    pub fn word(mut self, name: &str, words: Words, default: Option<Arc<str>>) -> Self {
+        let default = default.map(|word| Default::Value(AttrValue::Word(word.to_string())));
+        self.params.push(Param::Attr { name: name.into(), kind: AttrKind::Word, default, words });
         self
     }
 
     /// Adds an attribute with a default.
     #[must_use]
     pub fn attr_or(mut self, name: &str, kind: AttrKind, default: Default) -> Self {
-        self.params.push(Param::Attr { name: name.into(), kind, default: Some(default) });
+        self.params.push(Param::Attr { name: name.into(), kind, default: Some(default), words: Words::default() });
         self
     }
 
@@ -81,47 +161,115 @@ impl Signature {
         &self.params
     }
 
+    /// The names of the parameters that stand for tensors; a variadic one counts once.
     pub fn operand_names(&self) -> impl Iterator<Item = &str> {
-        self.params.iter().filter_map(|p| match p {
-            Param::Operand(name) => Some(name.as_str()),
-            Param::Attr { .. } => None,
-        })
+        self.params.iter().filter(|p| p.is_operand()).map(Param::name)
     }
 
+    /// How many parameters stand for tensors: a call has so many tensors, or more where one is variadic.
     pub fn operand_count(&self) -> usize {
         self.operand_names().count()
+    }
+
+    /// The place of the variadic parameter among those that stand for tensors.
+    pub fn variadic_place(&self) -> Option<usize> {
+        self.params.iter().filter(|p| p.is_operand()).position(|p| matches!(p, Param::Variadic(_)))
+    }
+
+    /// May a call have so many tensors?
+    pub fn takes(&self, operands: usize) -> bool {
+        let least = self.operand_count();
+        operands == least || (operands > least && operands <= MAX_OPERANDS && self.variadic_place().is_some())
+    }
+
+    /// The parameter, counted among those that stand for tensors, of operand `index` of a call with `count` of them, and
+    /// the operand's place in the list of a variadic one.
+    pub fn param_of(&self, index: usize, count: usize) -> (usize, Option<usize>) {
+        let more = count.saturating_sub(self.operand_count());
+        match self.variadic_place() {
+            Some(v) if index < v => (index, None),
+            Some(v) if index <= v + more => (v, Some(index - v)),
+            Some(_) => (index - more, None),
+            None => (index, None),
+        }
+    }
+
+    /// The operands of a call, parameter by parameter of those that stand for tensors.
+    pub fn split<'a, T>(&self, operands: &'a [T]) -> Vec<&'a [T]> {
+        let count = operands.len();
+        let mut parts = Vec::new();
+        let mut rest = operands;
+        for param in 0..self.operand_count() {
+            let more =
+                if self.variadic_place() == Some(param) { count.saturating_sub(self.operand_count()) } else { 0 };
+            let (part, behind) = rest.split_at((1 + more).min(rest.len()));
+            parts.push(part);
+            rest = behind;
+        }
+        parts
+    }
+
+    /// What operand `index` of a call with `count` of them is called: `x`, or `xs[2]`.
+    pub fn operand_label(&self, index: usize, count: usize) -> String {
+        let (param, element) = self.param_of(index, count);
+        let name = self.operand_names().nth(param).unwrap_or("?");
+        element.map_or_else(|| name.to_owned(), |i| format!("{name}[{i}]"))
     }
 
     /// Name, kind and default of each attribute, in storage order.
     pub fn attrs(&self) -> impl Iterator<Item = (&str, AttrKind, Option<&Default>)> {
         self.params.iter().filter_map(|p| match p {
-            Param::Operand(_) => None,
-            Param::Attr { name, kind, default } => Some((name.as_str(), *kind, default.as_ref())),
+            Param::Operand(_) | Param::Variadic(_) => None,
+            Param::Attr { name, kind, default, .. } => Some((name.as_str(), *kind, default.as_ref())),
         })
     }
 
+    /// The parameters that stand for attributes, in storage order.
+    pub fn attr_params(&self) -> impl Iterator<Item = &Param> {
+        self.params.iter().filter(|p| !p.is_operand())
+    }
+
     /// Binds the arguments of a call: `positional` unnamed ones first, then the named ones in the order of `named`.
-    /// Returns, for each parameter, the index of its argument in that numbering (`None`: left out, has a default).
+    /// Returns, for each parameter, the indices of its arguments in that numbering: none if it was left out and has a
+    /// default, several for a variadic one. What stands behind a variadic parameter and has no default takes the last of
+    /// the unnamed arguments, unless it is named.
     ///
     /// # Errors
     /// The first argument that does not fit, or the first parameter that is missing.
-    pub fn bind(&self, positional: usize, named: &[&str]) -> Result<Vec<Option<usize>>, BindError> {
-        if positional > self.params.len() {
-            return Err(BindError::TooMany { argument: self.params.len(), takes: self.params.len() });
+    pub fn bind(&self, positional: usize, named: &[&str]) -> Result<Vec<Vec<usize>>, BindError> {
+        let mut bound: Vec<Vec<usize>> = vec![Vec::new(); self.params.len()];
+        match self.params.iter().position(|p| matches!(p, Param::Variadic(_))) {
+            None if positional > self.params.len() => {
+                return Err(BindError::TooMany { argument: self.params.len(), takes: self.params.len() });
+            }
+            None => (0..positional).for_each(|i| bound[i].push(i)),
+            Some(variadic) => {
+                let behind = (variadic + 1..self.params.len()).filter(|i| {
+                    let param = &self.params[*i];
+                    let may_be_left_out = matches!(param, Param::Attr { default: Some(_), .. });
+                    !may_be_left_out && !named.contains(&param.name())
+                });
+                let behind: Vec<usize> = behind.collect();
+                let first = variadic.min(positional);
+                // The variadic parameter has one argument at least.
+                let last = behind.len().min((positional - first).saturating_sub(1));
+                (0..first).for_each(|i| bound[i].push(i));
+                bound[variadic].extend(first..positional - last);
+                behind.into_iter().zip(positional - last..positional).for_each(|(param, i)| bound[param].push(i));
+            }
         }
-        let mut bound: Vec<Option<usize>> = (0..self.params.len()).map(|i| (i < positional).then_some(i)).collect();
         for (i, name) in named.iter().enumerate() {
             let argument = positional + i;
             let Some(param) = self.params.iter().position(|p| p.name() == *name) else {
                 return Err(BindError::Unknown { argument });
             };
-            if bound[param].is_some() {
+            if !bound[param].is_empty() {
                 return Err(BindError::Twice { argument });
             }
-            bound[param] = Some(argument);
+            bound[param].push(argument);
         }
         for (i, param) in self.params.iter().enumerate() {
-            if bound[i].is_none() && !matches!(param, Param::Attr { default: Some(_), .. }) {
+            if bound[i].is_empty() && !matches!(param, Param::Attr { default: Some(_), .. }) {
                 return Err(BindError::Missing { param: i });
             }
         }
@@ -134,7 +282,7 @@ impl Signature {
 }
 
 impl fmt::Display for Signature {
-    /// `(x, axis, keepdims=false)`.
+    /// `(x, axis, keepdims=false)`, `(xs.., axis)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(")?;
         for (i, p) in self.params.iter().enumerate() {
@@ -143,8 +291,10 @@ impl fmt::Display for Signature {
             }
             f.write_str(p.name())?;
             match p {
+                Param::Variadic(_) => f.write_str("..")?,
                 Param::Attr { default: Some(Default::Value(v)), .. } => write!(f, "={v}")?,
                 Param::Attr { default: Some(Default::AllAxes), .. } => f.write_str("=all")?,
+                Param::Attr { default: Some(Default::Each(v)), .. } => write!(f, "=[{v}, ..]")?,
                 _ => {}
             }
         }
@@ -408,13 +558,17 @@ impl Registry {
     pub fn infer(&self, id: OpId, operands: &[&TensorType], attrs: &[AttrValue]) -> Result<TensorType, TypeError> {
         let op = self.op(id);
         let signature = op.signature();
-        let wanted = signature.operand_count();
-        if operands.len() != wanted {
+        if !signature.takes(operands.len()) {
+            let wanted = match signature.variadic_place() {
+                Some(_) => format!("{} to {MAX_OPERANDS}", signature.operand_count()),
+                None => signature.operand_count().to_string(),
+            };
             return Err(TypeError::new(
                 TypeErrorKind::Attribute,
                 Where::Call,
                 format!("`{}` takes {wanted} tensor(s), not {}", op.name(), operands.len()),
-            ));
+            )
+            .help("make several calls of it"));
         }
         if attrs.len() != signature.attrs().count() {
             return Err(TypeError::new(
@@ -423,12 +577,17 @@ impl Registry {
                 format!("`{}` takes {} attribute(s), not {}", op.name(), signature.attrs().count(), attrs.len()),
             ));
         }
-        for ((name, kind, _), value) in signature.attrs().zip(attrs) {
-            if !kind.accepts(value) {
+        for (param, value) in signature.attr_params().zip(attrs) {
+            if !param.accepts(value) {
+                let (name, wanted) = (param.name(), param.wanted());
+                let found = match value {
+                    AttrValue::Word(word) => format!("`{word}`"),
+                    value => value.describe().to_owned(),
+                };
                 return Err(TypeError::new(
                     TypeErrorKind::Attribute,
                     Where::Call,
-                    format!("`{name}` of `{}` must be {}, not {}", op.name(), kind.describe(), value.describe()),
+                    format!("`{name}` of `{}` must be {wanted}, not {found}", op.name()),
                 ));
             }
         }

@@ -45,11 +45,13 @@ impl<'a> Printer<'a> {
             NodeKind::Gradient { handler, index } => format!("gradient {index} of handler {handler}"),
             NodeKind::Op { op, operands, attrs } => {
                 let operator = self.registry.op(*op);
-                let (mut operands, mut attrs) = (operands.iter(), attrs.iter());
+                let (mut operands, mut attrs) = (operator.signature().split(operands).into_iter(), attrs.iter());
                 let mut parts = Vec::new();
                 for param in operator.signature().params() {
                     match param {
-                        Param::Operand(_) => parts.extend(operands.next().map(|o| self.name(*o).to_owned())),
+                        Param::Operand(_) | Param::Variadic(_) => {
+                            parts.extend(operands.next().into_iter().flatten().map(|o| self.name(*o).to_owned()));
+                        }
                         Param::Attr { name, .. } => parts.extend(attrs.next().map(|a| format!("{name}={a}"))),
                     }
                 }

@@ -12,6 +12,10 @@ pub enum AttrFunction {
     Range,
     /// `prod(list)`
     Prod,
+    /// `sum(list)`
+    Sum,
+    /// `offsets(list)`: [0, list[0], list[0] + list[1], .., sum(list)], where the parts of a concatenation begin and end
+    Offsets,
     /// `len(list)`
     Len,
     /// `count(shape, axes)`: the product of the dimensions at `axes`
@@ -39,9 +43,11 @@ pub enum AttrFunction {
 }
 
 impl AttrFunction {
-    pub const ALL: [(&'static str, AttrFunction, usize); 14] = [
+    pub const ALL: [(&'static str, AttrFunction, usize); 16] = [
         ("range", AttrFunction::Range, 1),
         ("prod", AttrFunction::Prod, 1),
+        ("sum", AttrFunction::Sum, 1),
+        ("offsets", AttrFunction::Offsets, 1),
         ("len", AttrFunction::Len, 1),
         ("count", AttrFunction::Count, 2),
         ("ones_at", AttrFunction::OnesAt, 2),
@@ -147,6 +153,9 @@ pub fn call(function: AttrFunction, args: &[AttrValue]) -> Result<AttrValue, Str
     let product = |v: &[i64]| {
         v.iter().try_fold(1i64, |a, b| a.checked_mul(*b)).ok_or_else(|| "integer overflow in a product".to_owned())
     };
+    let sum = |v: &[i64]| {
+        v.iter().try_fold(0i64, |a, b| a.checked_add(*b)).ok_or_else(|| "integer overflow in a sum".to_owned())
+    };
     let inside = |axes: &[i64], rank: usize| match axes.iter().find(|a| **a < 0 || **a >= rank as i64) {
         Some(a) => Err(format!("axis {a} is outside 0..{rank}")),
         None => Ok(()),
@@ -154,6 +163,18 @@ pub fn call(function: AttrFunction, args: &[AttrValue]) -> Result<AttrValue, Str
     match function {
         F::Range => Ok(list((0..small(int(0)?)?).collect())),
         F::Prod => product(&ints(0)?).map(AttrValue::Int),
+        F::Sum => sum(&ints(0)?).map(AttrValue::Int),
+        F::Offsets => {
+            let parts = ints(0)?;
+            small(parts.len() as i64 + 1)?;
+            sum(&parts)?;
+            let mut at = 0;
+            let ends = parts.iter().map(|part| {
+                at += part;
+                at
+            });
+            Ok(list(std::iter::once(0).chain(ends).collect()))
+        }
         F::Len => Ok(AttrValue::Int(ints(0)?.len() as i64)),
         F::Count => {
             let (shape, axes) = (ints(0)?, ints(1)?);
@@ -246,6 +267,8 @@ mod tests {
         assert_eq!(call(AttrFunction::Expanded, &[ints(&[3, 1]), ints(&[3, 1])]), Ok(ints(&[])));
         assert_eq!(call(AttrFunction::Invert, &[ints(&[2, 0, 1])]), Ok(ints(&[1, 2, 0])));
         assert_eq!(call(AttrFunction::SwapLast, &[AttrValue::Int(3)]), Ok(ints(&[0, 2, 1])));
+        assert_eq!(call(AttrFunction::Sum, &[ints(&[2, 3, 4])]), Ok(AttrValue::Int(9)));
+        assert_eq!(call(AttrFunction::Offsets, &[ints(&[2, 0, 4])]), Ok(ints(&[0, 2, 2, 6])));
         assert_eq!(call(AttrFunction::Count, &[ints(&[2, 3, 4]), ints(&[1, 2])]), Ok(AttrValue::Int(12)));
     }
 
@@ -254,6 +277,7 @@ mod tests {
         assert!(call(AttrFunction::Range, &[AttrValue::Int(1 << 40)]).is_err());
         assert!(call(AttrFunction::Range, &[AttrValue::Int(-1)]).is_err());
         assert!(call(AttrFunction::Prod, &[ints(&[i64::MAX, 2])]).is_err());
+        assert!(call(AttrFunction::Offsets, &[ints(&[i64::MAX, 2])]).is_err());
         assert!(call(AttrFunction::Invert, &[ints(&[0, 0])]).is_err());
         assert!(call(AttrFunction::OnesAt, &[ints(&[2]), ints(&[1])]).is_err());
         assert!(binary(BinaryOp::Div, AttrValue::Int(1), AttrValue::Int(0)).is_err());

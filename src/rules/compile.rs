@@ -8,8 +8,8 @@ use super::rule::{
 use super::scope::{Callee, Compiled, Library, Scope, bind_args};
 use super::term::{AttrTerm, AttrTermKind, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span, closest};
-use crate::ir::operator::Default as AttrDefault;
-use crate::ir::{AttrKind, AttrValue, OpId, Param, Registry, RuleRef, Signature};
+use crate::ir::operator::{Default as AttrDefault, Words, listed};
+use crate::ir::{AttrKind, AttrValue, OpId, Param, Registry, RuleRef, Signature, TensorType};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, Line, RewriteItem, UnaryOp, VjpItem};
 
 /// How a rule is named and placed in everything it makes.
@@ -34,6 +34,16 @@ pub fn constant(expr: &Expr) -> Option<AttrValue> {
         }
         _ => None,
     }
+}
+
+/// The word that an expression is, if it is one of `words`.
+fn word_in(kind: &ExprKind, words: &Words) -> Option<AttrValue> {
+    let written: &str = match kind {
+        ExprKind::Name(name) => name,
+        ExprKind::NoCotangent => "none",
+        _ => return None,
+    };
+    words.iter().find(|w| ***w == *written).map(|w| AttrValue::Word(w.to_string()))
 }
 
 /// Compiles a `vjp`. `None` if it has errors, which are in the bag.
@@ -72,14 +82,34 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
     let mut operand_names: Vec<Ident> = Vec::new();
     let mut attrs = Vec::new();
     for (param, slot) in signature.params().iter().zip(slots) {
-        let arg = slot.map(|i| &args[i].value);
+        let is_variadic = matches!(param, Param::Variadic(_));
+        let arg = match &slot[..] {
+            [] => None,
+            [one] if args[*one].spread == is_variadic => Some(&args[*one].value),
+            _ => {
+                bag.push(premise_shape(item.premise.span, operator.name(), signature));
+                continue;
+            }
+        };
         match (param, arg.map(|a| (&a.kind, a.span))) {
-            (Param::Operand(_), Some((ExprKind::Name(name), span))) => {
+            (Param::Operand(_) | Param::Variadic(_), Some((ExprKind::Name(name), span))) => {
                 if scope.is_bound(name) {
                     bag.push(bound_twice(name, span));
                 }
-                operands.push(scope.var(name, VarKind::Tensor));
+                operands.push(scope.var(name, if is_variadic { VarKind::Tensors } else { VarKind::Tensor }));
                 operand_names.push(Ident { name: name.clone(), span });
+            }
+            // A word that is given by name is the word.
+            (Param::Attr { words, .. }, Some((kind, _)))
+                if slot.first().is_some_and(|i| args[*i].name.is_some()) && word_in(kind, words).is_some() =>
+            {
+                attrs.extend(word_in(kind, words).map(AttrPattern::Const));
+            }
+            (Param::Attr { kind: AttrKind::Word, words, .. }, Some((ExprKind::Name(name), span))) => {
+                if scope.is_bound(name) {
+                    bag.push(bound_twice(name, span));
+                }
+                attrs.push(AttrPattern::Var(scope.word_var(name, words.clone())));
             }
             (Param::Attr { kind, .. }, Some((ExprKind::Name(name), span))) => {
                 if scope.is_bound(name) {
@@ -106,7 +136,9 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
                     .at(item.premise.span, "its default depends on the operand")
                     .help(format!("write `{}{}`", operator.name(), plain_call(signature))),
             ),
-            (Param::Operand(_), _) => bag.push(premise_shape(item.premise.span, operator.name(), signature)),
+            (Param::Operand(_) | Param::Variadic(_), _) => {
+                bag.push(premise_shape(item.premise.span, operator.name(), signature))
+            }
         }
     }
     if bag.error_count() > errors {
@@ -118,20 +150,27 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
     let primal = scope.var(&item.result.name, VarKind::Tensor);
     let cotangent = scope.var(&format!("g_{}", item.result.name), VarKind::Tensor);
     let mut parts = Parts::default();
-    let mut conclusions: Vec<Option<(Conclusion, Span)>> = operand_names.iter().map(|_| None).collect();
     let mut kinks = Vec::new();
     parts.operator = Some(op);
+    let mut conclusions = Conclusions {
+        found: operand_names.iter().map(|_| None).collect(),
+        names: &operand_names,
+        variadic: signature.variadic_place(),
+        index: None,
+    };
     for line in &item.lines {
-        if let Line::Bind { name, value } = line
-            && let Some(target) = name.name.strip_prefix("g_")
-        {
-            let index = operand_names.iter().position(|o| &*o.name == target);
-            conclude(&mut scope, index, target, name, value, &operand_names, &mut conclusions, bag);
+        let concluded = match line {
+            Line::Bind { name, value } => Some((name, None, value)),
+            Line::BindIndexed { name, index, value } => Some((name, Some(index), value)),
+            _ => None,
+        };
+        if let Some((name, index, value)) = concluded.filter(|(name, ..)| name.name.starts_with("g_")) {
+            conclusions.conclude(&mut scope, name, index, value, bag);
             continue;
         }
         match line {
             Line::Kink { condition, name, value, span } => {
-                let operand = stated("a kink", name, &operand_names, bag);
+                let operand = stated("a kink", name, &conclusions, bag);
                 let (condition, value) = (scope.compile(condition, bag), scope.tensor(value, bag));
                 match (condition, operand, value) {
                     (Some(Compiled::Tensor(condition)), Some(operand), Some(value)) => {
@@ -146,7 +185,7 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
                 }
             }
             Line::Example { condition, conclusion: Some((name, value)), span } => {
-                if let Some(operand) = stated("an example", name, &operand_names, bag) {
+                if let Some(operand) = stated("an example", name, &conclusions, bag) {
                     let example = example::compile_conclusion(condition, operand, value, *span, &scope, bag);
                     parts.examples.extend(example);
                 }
@@ -155,9 +194,10 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
             _ => parts.line(&mut scope, line, bag),
         }
     }
-    for (name, conclusion) in operand_names.iter().zip(&conclusions) {
+    let index = conclusions.index;
+    for (i, (name, conclusion)) in operand_names.iter().zip(&conclusions.found).enumerate() {
         if conclusion.is_none() {
-            let wanted = format!("g_{}", name.name);
+            let wanted = conclusions.name_of(i);
             let locals = item.lines.iter().filter_map(|line| match line {
                 Line::Bind { name, .. } if !name.name.starts_with("g_") => Some(&*name.name),
                 _ => None,
@@ -178,7 +218,7 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
         Some(alternative) => format!("vjp {} as {alternative}", item.op.name),
         None => format!("vjp {}", item.op.name),
     };
-    let conclusions: Vec<Conclusion> = conclusions.into_iter().flatten().map(|(c, _)| c).collect();
+    let conclusions: Vec<Conclusion> = conclusions.found.into_iter().flatten().map(|(c, _)| c).collect();
     let not_a_derivative = parts.not_a_derivative;
     let mut head = parts.head(scope, rule_ref(&name, item.op.span, sources), &item.doc, item.span);
     let terms = conclusions.iter().filter_map(|c| match c {
@@ -187,68 +227,108 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
     });
     let terms = terms.chain(kinks.iter().flat_map(|k: &Kink| [&k.condition, &k.value]));
     head.extent = measure(&head, terms, library, bag)?;
-    Some(Vjp { op, alternative, operands, attrs, primal, cotangent, conclusions, kinks, not_a_derivative, head })
+    Some(Vjp { op, alternative, operands, attrs, primal, cotangent, conclusions, index, kinks, not_a_derivative, head })
 }
 
 /// The operand whose conclusion `name` is, in a line that states it; reports if there is none.
-fn stated(what: &str, name: &Ident, operand_names: &[Ident], bag: &mut Diagnostics) -> Option<usize> {
+fn stated(what: &str, name: &Ident, conclusions: &Conclusions<'_>, bag: &mut Diagnostics) -> Option<usize> {
     let target = name.name.strip_prefix("g_");
-    let found = operand_names.iter().position(|o| Some(&*o.name) == target);
+    let found = conclusions.names.iter().position(|o| Some(&*o.name) == target);
     if found.is_none() {
         bag.push(
             Diagnostic::error("E0405", format!("{what} states a conclusion, and `{}` is none", name.name))
                 .at(name.span, "unknown conclusion")
-                .help(format!("the conclusions are {}", conclusions_of(operand_names))),
+                .help(format!("the conclusions are {}", conclusions.listed())),
         );
     }
     found
 }
 
-/// `g_a`, `g_b`
-fn conclusions_of(operand_names: &[Ident]) -> String {
-    operand_names.iter().map(|o| format!("`g_{}`", o.name)).collect::<Vec<_>>().join(", ")
+/// What a `vjp` concludes, as far as it was read.
+struct Conclusions<'a> {
+    /// One for each operand of the premise, with its place.
+    found: Vec<Option<(Conclusion, Span)>>,
+    names: &'a [Ident],
+    /// The place of the variadic operand.
+    variadic: Option<usize>,
+    /// The metavariable of its index.
+    index: Option<VarId>,
 }
 
-#[allow(clippy::too_many_arguments)]
-fn conclude(
-    scope: &mut Scope<'_>,
-    index: Option<usize>,
-    target: &str,
-    name: &Ident,
-    value: &Expr,
-    operand_names: &[Ident],
-    conclusions: &mut [Option<(Conclusion, Span)>],
-    bag: &mut Diagnostics,
-) {
-    let Some(index) = index else {
-        bag.push(
-            Diagnostic::error("E0405", format!("`{}` concludes nothing: there is no operand `{target}`", name.name))
+impl Conclusions<'_> {
+    /// `g_a`, or `g_xs[i]`
+    fn name_of(&self, operand: usize) -> String {
+        let index = if self.variadic == Some(operand) { "[i]" } else { "" };
+        self.names.get(operand).map_or_else(String::new, |name| format!("g_{}{index}", name.name))
+    }
+
+    /// `g_a`, `g_b`
+    fn listed(&self) -> String {
+        let all: Vec<String> = (0..self.names.len()).map(|i| format!("`{}`", self.name_of(i))).collect();
+        all.join(", ")
+    }
+
+    fn conclude(
+        &mut self,
+        scope: &mut Scope<'_>,
+        name: &Ident,
+        index: Option<&Ident>,
+        value: &Expr,
+        bag: &mut Diagnostics,
+    ) {
+        let target = name.name.strip_prefix("g_").unwrap_or(&name.name);
+        let Some(place) = self.names.iter().position(|o| &*o.name == target) else {
+            bag.push(
+                Diagnostic::error(
+                    "E0405",
+                    format!("`{}` concludes nothing: there is no operand `{target}`", name.name),
+                )
                 .at(name.span, "unknown conclusion")
                 .did_you_mean_or(
                     target,
-                    operand_names.iter().map(|o| &*o.name),
-                    format!("the conclusions are {}", conclusions_of(operand_names)),
+                    self.names.iter().map(|o| &*o.name),
+                    format!("the conclusions are {}", self.listed()),
                 )
                 .note("names that begin with `g_` are conclusions"),
-        );
-        return;
-    };
-    if let Some((_, first)) = &conclusions[index] {
-        bag.push(
-            Diagnostic::error("E0406", format!("`{}` is concluded twice", name.name))
-                .at(name.span, "again here")
-                .also(*first, "first here")
-                .help("remove one of them"),
-        );
-        return;
+            );
+            return;
+        };
+        if let Some((_, first)) = &self.found[place] {
+            bag.push(
+                Diagnostic::error("E0406", format!("`{}` is concluded twice", name.name))
+                    .at(name.span, "again here")
+                    .also(*first, "first here")
+                    .help("remove one of them"),
+            );
+            return;
+        }
+        let is_none = value.kind == ExprKind::NoCotangent;
+        let conclusion = if (self.variadic == Some(place)) != index.is_some() && !(is_none && index.is_none()) {
+            bag.push(match index {
+                Some(_) => Diagnostic::error("E0411", format!("`{}[..]` concludes a variadic operand", name.name))
+                    .at(name.span, format!("`{target}` is one tensor"))
+                    .help(format!("write `{} = ..`", name.name)),
+                None => Diagnostic::error("E0411", format!("`{}` concludes each of several tensors", name.name))
+                    .at(name.span, "without a name for the place of the tensor")
+                    .help(format!("write `{} = ..`, in which `i` counts from 0", self.name_of(place))),
+            });
+            None
+        } else if is_none {
+            Some(Conclusion::NoCotangent(value.span))
+        } else if let Some(index) = index {
+            if scope.is_bound(&index.name) {
+                bag.push(bound_twice(&index.name, index.span));
+            }
+            self.index = Some(scope.var(&index.name, VarKind::Attr(Some(AttrKind::Int))));
+            let term = scope.tensor(value, bag);
+            scope.unbind(&index.name);
+            term.map(Conclusion::Cotangent)
+        } else {
+            scope.tensor(value, bag).map(Conclusion::Cotangent)
+        };
+        // A conclusion with an error counts as given: it was reported.
+        self.found[place] = Some((conclusion.unwrap_or(Conclusion::NoCotangent(value.span)), name.span));
     }
-    let conclusion = if value.kind == ExprKind::NoCotangent {
-        Some(Conclusion::NoCotangent(value.span))
-    } else {
-        scope.tensor(value, bag).map(Conclusion::Cotangent)
-    };
-    // A conclusion with an error counts as given: it was reported.
-    conclusions[index] = Some((conclusion.unwrap_or(Conclusion::NoCotangent(value.span)), name.span));
 }
 
 /// Compiles a `rewrite` into one directed rewrite, or two for `<=>`.
@@ -390,12 +470,38 @@ fn pattern(
             let registry = scope.library.registry;
             let signature = registry.op(op).signature();
             let slots = bind_args(&callee.name, signature, args, expr.span, bag)?;
+            if let Some(spread) = args.iter().find(|a| a.spread) {
+                bag.push(
+                    Diagnostic::error("E0410", "a left side has each operand by its name")
+                        .at(spread.value.span, "a list of tensors cannot be matched")
+                        .help(format!("match calls with so many operands: `{}(a, b, ..)`", callee.name)),
+                );
+                return None;
+            }
             let mut operands = Vec::new();
             let mut attrs = Vec::new();
             for (param, slot) in signature.params().iter().zip(slots) {
-                match (param, slot.map(|i| &args[i].value)) {
+                if matches!(param, Param::Variadic(_)) {
+                    for argument in slot {
+                        operands.push(pattern(scope, &args[argument].value, computed, bag));
+                    }
+                    continue;
+                }
+                match (param, slot.first().map(|i| &args[*i].value)) {
+                    (Param::Variadic(_), _) => {}
                     (Param::Operand(_), Some(arg)) => operands.push(pattern(scope, arg, computed, bag)),
                     (Param::Operand(_), None) => operands.push(None),
+                    (Param::Attr { words, .. }, Some(arg)) if word_in(&arg.kind, words).is_some() => {
+                        attrs.push(word_in(&arg.kind, words).map(AttrPattern::Const));
+                    }
+                    (Param::Attr { name, kind: AttrKind::Word, words, .. }, Some(arg)) => {
+                        bag.push(
+                            Diagnostic::error("E0408", format!("`{name}` of `{}` is {}", callee.name, listed(words)))
+                                .at(arg.span, "a left side has one of these words")
+                                .help("write a rule for each of them"),
+                        );
+                        attrs.push(None);
+                    }
                     (Param::Attr { kind, .. }, Some(arg)) => attrs.push(attr_pattern(scope, *kind, arg, computed, bag)),
                     (Param::Attr { default: Some(AttrDefault::Value(v)), .. }, None) => {
                         attrs.push(Some(AttrPattern::Const(v.clone())));
@@ -532,8 +638,8 @@ impl Parts {
                     .help("remove it; `where`, `domain` and `example CONDITION` may stand in every rule"),
             ),
             Line::BindIndexed { name, .. } => bag.push(
-                Diagnostic::error("E0411", format!("`{}[..]` concludes a variadic operand", name.name))
-                    .at(name.span, "this operator has none")
+                Diagnostic::error("E0411", format!("`{}[..]` is not the conclusion of a variadic operand", name.name))
+                    .at(name.span, "only such conclusions have an index")
                     .help(format!("write `{} = ..`", name.name)),
             ),
         }
@@ -598,8 +704,11 @@ fn premise_shape(span: Span, op: &str, signature: &Signature) -> Diagnostic {
 }
 
 fn plain_call(signature: &Signature) -> String {
-    let names: Vec<&str> = signature.params().iter().map(Param::name).collect();
-    format!("({})", names.join(", "))
+    let names = signature.params().iter().map(|p| match p {
+        Param::Variadic(name) => format!("*{name}"),
+        p => p.name().to_owned(),
+    });
+    format!("({})", names.collect::<Vec<_>>().join(", "))
 }
 
 pub(super) fn bound_twice(name: &str, span: Span) -> Diagnostic {
@@ -634,10 +743,14 @@ pub fn stub(op: OpId, registry: &Registry) -> String {
         format!("/// {}: say here why it is so.\nvjp {} {{\n{premise}\n  {bar}\n", operator.name(), operator.name());
     // Integers and Bools carry no cotangent.
     let instances = operator.instances();
+    let variadic = operator.signature().variadic_place();
     for (i, name) in operator.signature().operand_names().enumerate() {
-        let float = instances.iter().any(|(types, _)| types.get(i).is_some_and(|ty| ty.dtype.is_float()));
-        let conclusion = if float { "g_y * TODO" } else { "none" };
-        out.push_str(&format!("  g_{name} = {conclusion}\n"));
+        let of_param = |types: &[TensorType]| {
+            operator.signature().split(types).get(i).is_some_and(|part| part.iter().any(|ty| ty.dtype.is_float()))
+        };
+        let conclusion = if instances.iter().any(|(types, _)| of_param(types)) { "g_y * TODO" } else { "none" };
+        let index = if variadic == Some(i) { "[i]" } else { "" };
+        out.push_str(&format!("  g_{name}{index} = {conclusion}\n"));
     }
     out.push_str("}\n");
     out

@@ -105,11 +105,19 @@ impl Operator for Composite {
             .map(|(i, (_, kind, default))| match (default, kind) {
                 (Some(Default::Value(v)), _) => Some(v.clone()),
                 (_, AttrKind::Bool) => Some(AttrValue::Bool(false)),
-                (_, AttrKind::Int | AttrKind::Axis) => Some(AttrValue::Int(0)),
+                (_, AttrKind::Int | AttrKind::Axis | AttrKind::NewAxis) => Some(AttrValue::Int(0)),
                 // Ascending, as bounds are, and none a number that arithmetic treats in a special way.
                 (_, AttrKind::Float) => Some(AttrValue::float(i as f64 - 0.5)),
                 (_, AttrKind::Axes) => Some(AttrValue::Ints(vec![0])),
-                (_, AttrKind::Shape | AttrKind::Permutation | AttrKind::DType | AttrKind::Type) => None,
+                (
+                    _,
+                    AttrKind::Shape
+                    | AttrKind::PerAxis
+                    | AttrKind::Permutation
+                    | AttrKind::DType
+                    | AttrKind::Type
+                    | AttrKind::Word,
+                ) => None,
             })
             .collect();
         let Some(attrs) = attrs else { return out };

@@ -5,9 +5,9 @@ use super::extent::measure;
 use super::rule::{Def, VarKind};
 use super::scope::{Library, Scope, kind_of_value};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
-use crate::ir::operator::Default as AttrDefault;
+use crate::ir::operator::{Default as AttrDefault, Words, listed};
 use crate::ir::{AttrKind, Param, Signature};
-use crate::syntax::ast::{DefItem, Expr, ExprKind, Line};
+use crate::syntax::ast::{DefItem, Expr, ExprKind, Ident, Line};
 
 /// Compiles a `def`.
 pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, bag: &mut Diagnostics) -> Option<Def> {
@@ -21,6 +21,44 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
             bag.push(bound_twice(name, param.name.span));
             continue;
         }
+        let used_as = attr_use(name, item, library);
+        let declared: Words = param.words.iter().map(|w| w.name.clone()).collect();
+        if let Some((first, again)) = repeated(&param.words) {
+            bag.push(bound_twice(&again.name, again.span).also(first.span, "first here"));
+        }
+        let words = match &used_as {
+            _ if !declared.is_empty() => Some(declared),
+            Some((AttrKind::Word, words)) => Some(words.clone()),
+            _ => None,
+        };
+        if let Some(words) = words {
+            if let Some((kind, used)) = used_as.filter(|(_, used)| words.iter().any(|w| !used.contains(w))) {
+                let used = if kind == AttrKind::Word { listed(&used) } else { kind.describe().to_owned() };
+                bag.push(
+                    Diagnostic::error("E0408", format!("`{name}` is used as {used}, but it may be {}", listed(&words)))
+                        .at(param.name.span, "words that its use does not have")
+                        .help("declare words that are possible where it is used"),
+                );
+            }
+            let first = words.first().filter(|_| !param.words.is_empty()).cloned();
+            let written = match param.default.as_ref().map(|d| &d.kind) {
+                Some(ExprKind::Name(word)) => Some(word.clone()),
+                Some(ExprKind::NoCotangent) => Some("none".into()),
+                _ => None,
+            };
+            let default = first.or(written.filter(|w| words.contains(w)));
+            if let (None, Some(expr)) = (&default, &param.default) {
+                bag.push(
+                    Diagnostic::error("E0408", format!("the default of `{name}` must be {}", listed(&words)))
+                        .at(expr.span, "not one of these words")
+                        .help("write one of them"),
+                );
+            }
+            params.push(scope.word_var(name, words.clone()));
+            signature = signature.word(name, words, default);
+            continue;
+        }
+        let used_as = used_as.map(|(kind, _)| kind);
         let default = match &param.default {
             None => None,
             Some(expr) => match constant(expr) {
@@ -29,7 +67,10 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
                     bag.push(
                         Diagnostic::error("E0408", format!("the default of `{name}` must be a constant"))
                             .at(expr.span, "not a constant")
-                            .help("write a number, true, false or a list of whole numbers"),
+                            .help(
+                                "write a number, true, false, a list of whole numbers, or the words that are possible: \
+                                 `reduction = none|mean|sum`",
+                            ),
                     );
                     // Its uses are no further faults.
                     scope.var(name, VarKind::Attr(None));
@@ -37,14 +78,13 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
                 }
             },
         };
-        let used_as = attr_use(name, item, library);
         let kind = match (&default, used_as) {
             (Some(value), None) => VarKind::Attr(Some(kind_of_value(value))),
             (_, Some(kind)) => VarKind::Attr(Some(kind)),
             (None, None) => VarKind::Tensor,
         };
         signature = match kind {
-            VarKind::Tensor => signature.operand(name),
+            VarKind::Tensor | VarKind::Tensors => signature.operand(name),
             VarKind::Attr(kind) => {
                 let kind = kind.unwrap_or(AttrKind::Int);
                 match default.map(|v| kind.coerce(v)) {
@@ -84,8 +124,16 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
     Some(Def { name: item.name.name.clone(), signature, params, result, head })
 }
 
-/// The attribute kind under which a parameter of a `def` is used, if it stands in an attribute position.
-fn attr_use(name: &str, item: &DefItem, library: &Library<'_>) -> Option<AttrKind> {
+/// The first word that stands twice.
+fn repeated(words: &[Ident]) -> Option<(&Ident, &Ident)> {
+    words.iter().enumerate().find_map(|(i, again)| {
+        let first = words[..i].iter().find(|w| w.name == again.name)?;
+        Some((first, again))
+    })
+}
+
+/// The attribute kind, and what it may be if it is a word, under which a parameter of a `def` is used, if it stands in an attribute position.
+fn attr_use(name: &str, item: &DefItem, library: &Library<'_>) -> Option<(AttrKind, Words)> {
     let mut found = None;
     let mut visit = |expr: &Expr| {
         let ExprKind::Call { callee, args, .. } = &expr.kind else { return };
@@ -101,11 +149,11 @@ fn attr_use(name: &str, item: &DefItem, library: &Library<'_>) -> Option<AttrKin
                 Some(n) => signature.params().iter().find(|p| p.name() == &*n.name),
                 None => signature.params().get(i),
             };
-            if let (Some(Param::Attr { kind, .. }), ExprKind::Name(used)) = (param, &arg.value.kind)
+            if let (Some(Param::Attr { kind, words, .. }), ExprKind::Name(used)) = (param, &arg.value.kind)
                 && &**used == name
                 && found.is_none()
             {
-                found = Some(*kind);
+                found = Some((*kind, words.clone()));
             }
         }
     };

@@ -66,7 +66,13 @@ pub(super) fn compile(
         let slots = bind_args(&callee.name, signature, args, condition.span, bag)?;
         let (mut operands, mut attrs) = (Vec::new(), Vec::new());
         for (param, slot) in signature.params().iter().zip(slots) {
-            let arg = slot.map(|i| &args[i].value);
+            if let Param::Variadic(_) = param {
+                for i in slot {
+                    operands.push(closed(&args[i].value, library, bag)?);
+                }
+                continue;
+            }
+            let arg = slot.first().map(|i| &args[*i].value);
             match (param, arg) {
                 (Param::Attr { name, kind, .. }, Some(arg)) => match constant(arg).map(|v| kind.coerce(v)) {
                     Some(Ok(value)) => attrs.push(value),
@@ -141,6 +147,14 @@ pub(super) fn compile_conclusion(
             return None;
         };
         match scope.vars[var.0 as usize].kind {
+            VarKind::Tensors => {
+                bag.push(
+                    Diagnostic::error("E0411", format!("`{text}` stands for several tensors"))
+                        .at(name.span, "not one constant")
+                        .help("write the example as a call of the operator"),
+                );
+                return None;
+            }
             VarKind::Tensor => tensors.push((var, closed(given, scope.library, bag)?)),
             VarKind::Attr(kind) => {
                 let value = constant(given).map(|v| kind.map_or(Ok(v.clone()), |k| k.coerce(v)));

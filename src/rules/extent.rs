@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::rule::{Def, RuleHead};
 use super::scope::Library;
-use super::term::{AttrArg, AttrTerm, AttrTermKind, LocalId, LocalValue, Tensor, Term, TermKind};
+use super::term::{AttrArg, AttrTerm, AttrTermKind, ListTerm, LocalId, LocalValue, Tensor, Term, TermKind};
 use crate::diagnostics::{Diagnostic, Diagnostics};
 
 /// Most operator calls that one instantiation of a rule may make.
@@ -83,7 +83,8 @@ pub(super) fn measure<'t>(
 impl Measure<'_> {
     fn term(&self, term: &Term) -> Extent {
         match &term.kind {
-            TermKind::Var(_) => Extent::default(),
+            TermKind::Var(_) | TermKind::All(_) => Extent::default(),
+            TermKind::Element(_, index) => self.attr(index),
             TermKind::Local(local) => self.local(*local),
             TermKind::Literal(attr) => Extent { calls: 1, ..self.attr(attr) },
             TermKind::If(condition, yes, no) => self.attr(condition).and(self.term(yes)).and(self.term(no)),
@@ -102,7 +103,7 @@ impl Measure<'_> {
         let inner = operands.iter().fold(Extent::default(), |all, o| all.and(self.term(o)));
         let inner = attrs.iter().fold(inner, |all, a| match a {
             AttrArg::Given(attr) => all.and(self.attr(attr)),
-            AttrArg::AllAxes => all,
+            AttrArg::Default(_) => all,
         });
         own.and(inner)
     }
@@ -111,26 +112,31 @@ impl Measure<'_> {
         use AttrTermKind as K;
         let none = Extent::default();
         match &term.kind {
-            K::Const(_) | K::Var(_) | K::Element(_) => none,
+            K::Const(_) | K::Var(_) | K::Element(_) | K::Count(_) => none,
             K::Local(local) => self.local(*local),
-            K::Of(_, tensor) => self.named(*tensor),
-            K::Dim(tensor, axis) => self.named(*tensor).and(self.attr(axis)),
-            K::As(_, a) | K::Neg(a) | K::Not(a) | K::OfType(_, a) => self.attr(a),
+            K::Of(_, tensor) => self.named(tensor),
+            K::Dim(tensor, axis) => self.named(tensor).and(self.attr(axis)),
+            K::As(_, a) | K::Neg(a) | K::Not(a) => self.attr(a),
             K::Binary(_, a, b) | K::Index(a, b) => self.attr(a).and(self.attr(b)),
             K::If(c, a, b) => self.attr(c).and(self.attr(a)).and(self.attr(b)),
             K::List(items) | K::Call(_, items) => items.iter().fold(none, |all, i| all.and(self.attr(i))),
             K::Comprehension { element, list, condition } => {
                 let condition = condition.as_ref().map_or(none, |c| self.attr(c));
-                self.attr(element).and(self.attr(list)).and(condition)
+                let list = match list {
+                    ListTerm::Attr(list) => self.attr(list),
+                    ListTerm::Tensors(_) => none,
+                };
+                self.attr(element).and(list).and(condition)
             }
         }
         .inside()
     }
 
-    fn named(&self, tensor: Tensor) -> Extent {
+    fn named(&self, tensor: &Tensor) -> Extent {
         match tensor {
             Tensor::Var(_) => Extent::default(),
-            Tensor::Local(local) => self.local(local),
+            Tensor::Local(local) => self.local(*local),
+            Tensor::Element(_, attr) | Tensor::Type(attr) => self.attr(attr),
         }
     }
 

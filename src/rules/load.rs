@@ -34,6 +34,9 @@ pub struct RuleOptions {
     pub no_default_rules: bool,
     /// Files, or directories of `.rules` files, added to the profile. Their order does not matter.
     pub files: Vec<PathBuf>,
+    /// Files, or directories, whose rules are candidates: each takes the place of a loaded rule of its name, as if it said
+    /// `override`, and a warning says that it would have to.
+    pub candidates: Vec<PathBuf>,
     /// Type the embedded files as well, which otherwise only the tests do.
     pub check_embedded: bool,
 }
@@ -63,6 +66,8 @@ const EMBEDDED: &[Embedded] = &[
     },
     Embedded { name: "rules/reductions.rules", text: include_str!("../../rules/reductions.rules"), derivatives: true },
     Embedded { name: "rules/indexing.rules", text: include_str!("../../rules/indexing.rules"), derivatives: true },
+    Embedded { name: "rules/windows.rules", text: include_str!("../../rules/windows.rules"), derivatives: true },
+    Embedded { name: "rules/losses.rules", text: include_str!("../../rules/losses.rules"), derivatives: true },
     Embedded { name: "rules/algebra.rules", text: include_str!("../../rules/algebra.rules"), derivatives: false },
     Embedded { name: "rules/movement.rules", text: include_str!("../../rules/movement.rules"), derivatives: false },
     Embedded { name: "rules/softmax.rules", text: include_str!("../../rules/softmax.rules"), derivatives: false },
@@ -86,14 +91,82 @@ pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostic
     for path in given {
         files.path(path, None);
     }
+    let loaded = files.items.len();
+    let mut given: Vec<&PathBuf> = options.candidates.iter().collect();
+    given.sort();
+    for path in given {
+        files.path(path, None);
+    }
+    let mut embedded = files.embedded;
+    let (mut items, candidates) = {
+        let mut items = std::mem::take(&mut files.items);
+        let candidates = items.split_off(loaded);
+        (items, candidates)
+    };
+    give_way(&mut items, &mut embedded, &candidates, files.sources, files.bag);
+    let candidate_spans: BTreeSet<Span> = candidates.iter().filter_map(item_span).collect();
+    items.extend(candidates);
     // The embedded files are the same in every run: a test of this crate has typed them.
-    let typed_already = if options.check_embedded { 0 } else { files.embedded };
-    let items = files.items;
+    let typed_already = if options.check_embedded { 0 } else { embedded };
     if bag.has_errors() {
         return None;
     }
-    let rules = assemble(&items, typed_already, sources, bag);
-    if bag.has_errors() { None } else { rules }
+    let mut rules = assemble(&items, typed_already, sources, bag)?;
+    rules.candidates = candidate_spans;
+    if bag.has_errors() { None } else { Some(rules) }
+}
+
+/// What a rule is known by, and the place of its name.
+fn identity(item: &Item) -> Option<(String, Span)> {
+    match item {
+        Item::Import { .. } => None,
+        Item::Vjp(vjp) => {
+            let alternative = vjp.alternative.as_ref().map_or_else(String::new, |a| format!(" as {}", a.name));
+            Some((format!("vjp {}{alternative}", vjp.op.name), vjp.op.span))
+        }
+        Item::Rewrite(rewrite) => Some((format!("rewrite {}", rewrite.name.name), rewrite.name.span)),
+        Item::Def(def) => Some((format!("def {}", def.name.name), def.name.span)),
+    }
+}
+
+/// Removes the loaded rules whose place candidates take. A candidate that says something else than the rule that it replaces, and
+/// does not say `override`, is warned about.
+fn give_way(
+    items: &mut Vec<Item>,
+    embedded: &mut usize,
+    candidates: &[Item],
+    sources: &SourceMap,
+    bag: &mut Diagnostics,
+) {
+    let names: BTreeMap<String, &Item> = candidates.iter().filter_map(|c| Some((identity(c)?.0, c))).collect();
+    let mut index = 0;
+    items.retain(|item| {
+        let was_embedded = index < *embedded;
+        index += 1;
+        let replaced = identity(item).and_then(|(name, place)| Some((names.get(&name)?, name, place)));
+        let Some((candidate, name, first)) = replaced else { return true };
+        let overrides = matches!(candidate, Item::Vjp(vjp) if vjp.is_override);
+        let text = |item: &Item| item_span(item).map(|span| sources.text(span).to_owned());
+        if !overrides && text(candidate) != text(item) {
+            let place = identity(candidate).map_or(first, |(_, place)| place);
+            let help = match candidate {
+                Item::Vjp(vjp) => format!("to load it with the profile, write `override vjp {}`", vjp.op.name),
+                _ => "to load it with the profile, give it another name".to_owned(),
+            };
+            bag.push(
+                Diagnostic::warning("E0418", format!("there is a `{name}` already: this one would need `override`"))
+                    .at(place, "checked in its place")
+                    .also(first, "loaded is this one")
+                    .help(help),
+            );
+        }
+        // The count is of items that stay.
+        if was_embedded {
+            *embedded -= 1;
+            index -= 1;
+        }
+        false
+    });
 }
 
 /// Reading and parsing, each file once.
@@ -232,8 +305,13 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
     let trusted: BTreeSet<Span> = items[..typed_already].iter().filter_map(item_span).collect();
     let is_embedded = |span: Span| trusted.contains(&span);
     let library = Library { registry: &registry, defs: &compiled, failed: &failed };
-    let mut rules =
-        RuleSet { registry: registry.clone(), vjps: BTreeMap::new(), rewrites: Vec::new(), defs: BTreeMap::new() };
+    let mut rules = RuleSet {
+        registry: registry.clone(),
+        vjps: BTreeMap::new(),
+        rewrites: Vec::new(),
+        defs: BTreeMap::new(),
+        candidates: BTreeSet::new(),
+    };
     for item in unique_vjps(items, bag) {
         if bag.is_full() {
             return None;

@@ -21,7 +21,7 @@ mod scope;
 pub mod term;
 pub mod typecheck;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use builders::{ArrayBuilder, GraphBuilder, TypeBuilder};
@@ -32,6 +32,7 @@ pub use rule::{
     Vjp,
 };
 
+use crate::diagnostics::Span;
 use crate::ir::{AttrValue, Graph, NodeId, OpId, Registry, TypeError};
 
 /// All rules of a compilation, and the operators they were compiled against.
@@ -45,6 +46,8 @@ pub struct RuleSet {
     rewrites: Vec<Arc<Rewrite>>,
     /// Composites, by name. Those that have a VJP are operators as well.
     defs: BTreeMap<Arc<str>, Arc<Def>>,
+    /// The places of the rules that were loaded as candidates.
+    candidates: BTreeSet<Span>,
 }
 
 impl RuleSet {
@@ -71,6 +74,11 @@ impl RuleSet {
     /// The definition of a composite.
     pub fn def(&self, name: &str) -> Option<&Arc<Def>> {
         self.defs.get(name)
+    }
+
+    /// Was the rule at that place loaded as a candidate?
+    pub fn is_candidate(&self, place: Span) -> bool {
+        self.candidates.contains(&place)
     }
 
     /// Builds the body of a composite into a graph. The nodes say that the `def` made them.

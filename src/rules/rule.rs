@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::example::Example;
 use super::extent::Extent;
-use super::term::{AttrTerm, Local, Term, VarId};
+use super::term::{AttrTerm, Bindings, Local, Term, VarId};
 use crate::diagnostics::Span;
 use crate::ir::{AttrKind, AttrValue, OpId, RuleRef, Signature};
 
@@ -12,6 +12,8 @@ use crate::ir::{AttrKind, AttrValue, OpId, RuleRef, Signature};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VarKind {
     Tensor,
+    /// The tensors that a variadic parameter stands for.
+    Tensors,
     /// The kind is known where the variable stands for an attribute of an operator.
     Attr(Option<AttrKind>),
 }
@@ -65,7 +67,7 @@ pub struct Vjp {
     pub op: OpId,
     /// `as NAME`
     pub alternative: Option<String>,
-    /// The metavariable of each operand.
+    /// The metavariable of each parameter that stands for tensors.
     pub operands: Vec<VarId>,
     /// What the premise says of each attribute.
     pub attrs: Vec<AttrPattern>,
@@ -73,8 +75,10 @@ pub struct Vjp {
     pub primal: VarId,
     /// The incoming cotangent.
     pub cotangent: VarId,
-    /// One per operand.
+    /// One for each of `operands`.
     pub conclusions: Vec<Conclusion>,
+    /// The metavariable of `i` in `g_xs[i] = ..`, if an operand is variadic.
+    pub index: Option<VarId>,
     /// Policies where the derivative does not exist.
     pub kinks: Vec<Kink>,
     /// Where the rule says that its conclusions are by intent not the derivative.
@@ -91,6 +95,35 @@ pub struct Kink {
     /// Of the operand's type.
     pub value: Term,
     pub span: Span,
+}
+
+impl Vjp {
+    /// Binds the operands of a call of `op`, whose signature is given.
+    pub fn bind_operands<V: Copy>(&self, signature: &Signature, operands: &[V], bindings: &mut Bindings<'_, V>) {
+        for (var, part) in self.operands.iter().zip(signature.split(operands)) {
+            match (self.head.vars[var.0 as usize].kind, part) {
+                (VarKind::Tensors, list) => bindings.bind_tensors(*var, list.to_vec()),
+                (_, [one]) => bindings.bind_tensor(*var, *one),
+                _ => {}
+            }
+        }
+    }
+
+    /// What the rule concludes for operand `index` of a call with `count` of them. The name that the rule has for the place
+    /// of a variadic operand is bound.
+    pub fn conclusion<V: Copy>(
+        &self,
+        signature: &Signature,
+        index: usize,
+        count: usize,
+        bindings: &mut Bindings<'_, V>,
+    ) -> Option<&Conclusion> {
+        let (param, element) = signature.param_of(index, count);
+        if let (Some(var), Some(element)) = (self.index, element) {
+            bindings.bind_attr(var, AttrValue::Int(element as i64));
+        }
+        self.conclusions.get(param)
+    }
 }
 
 /// What a VJP says of one operand.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::attributes::AttrFunction;
 use super::rule::{Def, Var, VarKind};
 use super::term::{
-    AttrArg, AttrTerm, AttrTermKind, Local, LocalId, LocalValue, Tensor, Term, TermKind, TypeProperty, VarId,
+    AttrArg, AttrTerm, AttrTermKind, ListTerm, Local, LocalId, LocalValue, Tensor, Term, TermKind, TypeProperty, VarId,
 };
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
-use crate::ir::operator::Default as AttrDefault;
+use crate::ir::operator::{Words, listed};
 use crate::ir::{AttrKind, AttrValue, BindError, DType, OpId, Param, Registry, Signature};
 use crate::syntax::ast::{Arg, BinaryOp, Expr, ExprKind, Ident, UnaryOp};
 
@@ -28,9 +28,19 @@ pub struct Scope<'a> {
     pub vars: Vec<Var>,
     pub locals: Vec<Local>,
     names: BTreeMap<Arc<str>, Name>,
-    elements: Vec<Arc<str>>,
+    /// Variables of the comprehensions around, innermost last.
+    elements: Vec<Element>,
     /// Names that were reported as unknown: what is missing is one fault, however often it is used.
     unknown: BTreeSet<Arc<str>>,
+    /// What the metavariables that are words may be.
+    words: BTreeMap<VarId, Words>,
+}
+
+/// The variable of a comprehension.
+struct Element {
+    name: Arc<str>,
+    /// Does it stand for a tensor, of which only the type is known?
+    is_tensor: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -60,6 +70,7 @@ impl<'a> Scope<'a> {
             names: BTreeMap::new(),
             elements: Vec::new(),
             unknown: BTreeSet::new(),
+            words: BTreeMap::new(),
         }
     }
 
@@ -85,6 +96,81 @@ impl<'a> Scope<'a> {
             Some(Name::Var(v)) => Some(*v),
             _ => None,
         }
+    }
+
+    /// Adds a metavariable that is one of some words.
+    pub fn word_var(&mut self, name: &str, words: Words) -> VarId {
+        let id = self.var(name, VarKind::Attr(Some(AttrKind::Word)));
+        self.words.insert(id, words);
+        id
+    }
+
+    /// The words that the expression may be, if it is the name of a word.
+    fn words_of(&self, expr: &Expr) -> Option<(Arc<str>, Words)> {
+        let ExprKind::Name(name) = &expr.kind else { return None };
+        let words = self.words.get(&self.lookup_var(name)?)?;
+        Some((name.clone(), words.clone()))
+    }
+
+    /// An expression where a word is wanted: a word, or the name of one.
+    fn word(&mut self, of: &str, words: &[Arc<str>], expr: &Expr, bag: &mut Diagnostics) -> Option<AttrTerm> {
+        let span = expr.span;
+        let written: Arc<str> = match &expr.kind {
+            ExprKind::NoCotangent => "none".into(),
+            ExprKind::Name(name) => name.clone(),
+            _ => {
+                bag.push(
+                    Diagnostic::error("E0408", format!("`{of}` is {}", listed(words)))
+                        .at(span, "not a word")
+                        .help("write one of these words, or the name of an attribute that is one"),
+                );
+                return None;
+            }
+        };
+        if let Some((_, others)) = self.words_of(expr) {
+            if let Some(other) = others.iter().find(|w| !words.contains(w)) {
+                bag.push(
+                    Diagnostic::error(
+                        "E0408",
+                        format!("`{written}` may be `{other}`, but `{of}` is {}", listed(words)),
+                    )
+                    .at(span, "words of another attribute")
+                    .help("declare the same words for both"),
+                );
+                return None;
+            }
+            return self.attr(expr, bag);
+        }
+        if self.is_bound(&written) || self.elements.iter().any(|e| e.name == written) {
+            bag.push(
+                Diagnostic::error("E0408", format!("`{of}` is {}", listed(words)))
+                    .at(span, format!("`{written}` is a name of this rule"))
+                    .note("names of the rule win over words")
+                    .help("give the name of the rule another name"),
+            );
+            return None;
+        }
+        if !words.contains(&written) {
+            bag.push(
+                Diagnostic::error("E0408", format!("`{of}` is {}", listed(words)))
+                    .at(span, "not one of these words")
+                    .did_you_mean_or(&written, words.iter().map(|w| &**w), "write one of these words"),
+            );
+            return None;
+        }
+        Some(AttrTerm { kind: AttrTermKind::Const(AttrValue::Word(written.to_string())), span })
+    }
+
+    /// Forgets a name, which no later expression can use.
+    pub fn unbind(&mut self, name: &str) {
+        self.names.remove(name);
+    }
+
+    /// The list of tensors that an expression names.
+    fn list_of_tensors(&self, expr: &Expr) -> Option<VarId> {
+        let ExprKind::Name(name) = &expr.kind else { return None };
+        let hidden = self.elements.iter().any(|e| e.name == *name);
+        self.lookup_var(name).filter(|v| !hidden && self.vars[v.0 as usize].kind == VarKind::Tensors)
     }
 
     pub fn is_bound(&self, name: &str) -> bool {
@@ -151,8 +237,12 @@ impl<'a> Scope<'a> {
                 attr(AttrTermKind::List(list.into_iter().collect::<Option<_>>()?))
             }
             ExprKind::Comprehension { element, name, list, condition } => {
-                let list = Box::new(self.attr(list, bag)?);
-                self.elements.push(name.name.clone());
+                let tensors = self.list_of_tensors(list);
+                let list = match tensors {
+                    Some(list) => ListTerm::Tensors(list),
+                    None => ListTerm::Attr(Box::new(self.attr(list, bag)?)),
+                };
+                self.elements.push(Element { name: name.name.clone(), is_tensor: tensors.is_some() });
                 let element = self.attr(element, bag);
                 let condition = condition.as_ref().map(|c| self.attr(c, bag));
                 self.elements.pop();
@@ -168,6 +258,14 @@ impl<'a> Scope<'a> {
                 (UnaryOp::Neg, Compiled::Tensor(t)) => self.op_term("neg", vec![t], span, bag),
                 (UnaryOp::Not, Compiled::Tensor(t)) => self.op_term("logical_not", vec![t], span, bag),
             },
+            ExprKind::Binary(op @ (BinaryOp::Eq | BinaryOp::Ne), a, b)
+                if self.words_of(a).is_some() || self.words_of(b).is_some() =>
+            {
+                let (name, words) = self.words_of(a).or_else(|| self.words_of(b))?;
+                let a = self.word(&name, &words, a, bag);
+                let b = self.word(&name, &words, b, bag);
+                attr(AttrTermKind::Binary(*op, Box::new(a?), Box::new(b?)))
+            }
             ExprKind::Binary(op, a, b) => {
                 let a = self.compile(a, bag);
                 let b = self.compile(b, bag);
@@ -185,6 +283,11 @@ impl<'a> Scope<'a> {
                         span,
                     })),
                 }
+            }
+            ExprKind::Index(list, index) if self.list_of_tensors(list).is_some() => {
+                let index = Box::new(self.attr(index, bag)?);
+                let kind = TermKind::Element(self.list_of_tensors(list)?, index);
+                Some(Compiled::Tensor(Term { kind, span }))
             }
             ExprKind::Index(list, index) => {
                 let list = self.attr(list, bag);
@@ -213,12 +316,34 @@ impl<'a> Scope<'a> {
     }
 
     fn name(&mut self, name: &Arc<str>, span: Span, bag: &mut Diagnostics) -> Option<Compiled> {
-        if let Some(depth) = self.elements.iter().rev().position(|e| e == name) {
+        if let Some(depth) = self.elements.iter().rev().position(|e| e.name == *name) {
+            if self.elements[self.elements.len() - 1 - depth].is_tensor {
+                bag.push(
+                    Diagnostic::error(
+                        "E0408",
+                        format!("`{name}` is a tensor of a list, of which only the type is known"),
+                    )
+                    .at(span, "a tensor stands where an attribute is wanted")
+                    .help(format!("ask for `shape({name})`, `dim({name}, axis)`, `rank({name})`, ..")),
+                );
+                return None;
+            }
             return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Element(depth), span }));
         }
         match self.names.get(name) {
+            Some(Name::Var(v)) if self.vars[v.0 as usize].kind == VarKind::Tensors => {
+                bag.push(
+                    Diagnostic::error("E0408", format!("`{name}` is a list of tensors"))
+                        .at(span, "not one value")
+                        .help(format!(
+                            "write `{name}[i]` for one of them, `*{name}` for all in a call of a variadic operator, or \
+                             `len({name})`"
+                        )),
+                );
+                None
+            }
             Some(Name::Var(v)) => Some(match self.vars[v.0 as usize].kind {
-                VarKind::Tensor => Compiled::Tensor(Term { kind: TermKind::Var(*v), span }),
+                VarKind::Tensor | VarKind::Tensors => Compiled::Tensor(Term { kind: TermKind::Var(*v), span }),
                 VarKind::Attr(_) => Compiled::Attr(AttrTerm { kind: AttrTermKind::Var(*v), span }),
             }),
             Some(Name::Local(l)) => Some(match self.locals[l.0 as usize].value {
@@ -231,7 +356,7 @@ impl<'a> Scope<'a> {
                     return Some(Compiled::Attr(AttrTerm { kind, span }));
                 }
                 if self.unknown.insert(name.clone()) {
-                    let names = self.names.keys().chain(&self.elements).map(|k| &**k);
+                    let names = self.names.keys().chain(self.elements.iter().map(|e| &e.name)).map(|k| &**k);
                     bag.push(
                         Diagnostic::error("E0401", format!("`{name}` is not bound in this rule"))
                             .at(span, "unknown name")
@@ -315,14 +440,6 @@ impl<'a> Scope<'a> {
 
     fn call(&mut self, callee: &Ident, args: &[Arg], span: Span, bag: &mut Diagnostics) -> Option<Compiled> {
         if let Some(property) = type_property(&callee.name) {
-            if let [Arg { name: None, value, .. }] = args
-                && let ExprKind::Name(name) = &value.kind
-                && let Some(Name::Var(v)) = self.names.get(name)
-                && self.vars[v.0 as usize].kind == VarKind::Attr(Some(AttrKind::Type))
-            {
-                let ty = AttrTerm { kind: AttrTermKind::Var(*v), span: value.span };
-                return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::OfType(property, Box::new(ty)), span }));
-            }
             let tensor = self.typed_name(callee, args, 1, bag)?;
             return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Of(property, tensor), span }));
         }
@@ -331,12 +448,22 @@ impl<'a> Scope<'a> {
             let axis = Box::new(self.attr(&args[1].value, bag)?);
             return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Dim(tensor, axis), span }));
         }
+        if let ("len", [Arg { name: None, value, .. }]) = (&*callee.name, args)
+            && let Some(list) = self.list_of_tensors(value)
+        {
+            return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Count(list), span }));
+        }
         let function = AttrFunction::from_name(&callee.name);
         // What is called and what it is called with may both be faulty.
         let target = if function.is_none() { self.callee(callee, bag) } else { None };
+        let params = target.as_ref().map(|target| word_params(self.signature(target), args)).unwrap_or_default();
         let mut values = Vec::new();
-        for arg in args {
-            values.push(self.compile(&arg.value, bag));
+        for (i, arg) in args.iter().enumerate() {
+            if let Some((name, words)) = params.get(&i) {
+                values.push(self.word(name, words, &arg.value, bag).map(Compiled::Attr));
+                continue;
+            }
+            values.push(if arg.spread { self.spread(arg, bag) } else { self.compile(&arg.value, bag) });
         }
         let values: Vec<Compiled> = values.into_iter().collect::<Option<_>>()?;
         // An operator of the same name as a function is meant where the first argument is a tensor.
@@ -363,17 +490,27 @@ impl<'a> Scope<'a> {
             }
             return None;
         }
-        let signature = match &target {
-            Callee::Op(op) => self.library.registry.op(*op).signature(),
-            Callee::Def(def) => &def.signature,
-        };
+        let signature = self.signature(&target);
         let slots = bind_args(&callee.name, signature, args, span, bag)?;
         let mut values: Vec<Option<Compiled>> = values.into_iter().map(Some).collect();
         let mut operands = Vec::new();
         let mut attrs = Vec::new();
         for (param, slot) in signature.params().iter().zip(slots) {
-            let value = slot.and_then(|i| values[i].take());
-            match (param, value) {
+            if matches!(param, Param::Variadic(_)) {
+                operands.extend(slot.into_iter().filter_map(|i| values[i].take()).map(as_term));
+                continue;
+            }
+            let argument = slot.first().copied();
+            if let Some(spread) = argument.map(|i| &args[i]).filter(|a| a.spread) {
+                bag.push(
+                    Diagnostic::error("E0403", format!("`{}` of `{}` is one value", param.name(), callee.name))
+                        .at(spread.value.span, "a list of tensors stands here")
+                        .help("write `xs[i]` for one of them"),
+                );
+                return None;
+            }
+            match (param, argument.and_then(|i| values[i].take())) {
+                (Param::Variadic(_), _) => {}
                 (Param::Operand(_), Some(value)) => operands.push(as_term(value)),
                 (Param::Operand(_), None) => return None,
                 (Param::Attr { kind, .. }, Some(Compiled::Attr(a))) => {
@@ -390,12 +527,7 @@ impl<'a> Scope<'a> {
                     );
                     return None;
                 }
-                (Param::Attr { default, .. }, None) => attrs.push(match default {
-                    Some(AttrDefault::Value(v)) => {
-                        AttrArg::Given(AttrTerm { kind: AttrTermKind::Const(v.clone()), span })
-                    }
-                    _ => AttrArg::AllAxes,
-                }),
+                (Param::Attr { default, .. }, None) => attrs.extend(default.clone().map(AttrArg::Default)),
             }
         }
         let kind = match target {
@@ -405,7 +537,39 @@ impl<'a> Scope<'a> {
         Some(Compiled::Tensor(Term { kind, span }))
     }
 
-    /// The name in `shape(x)`, `dim(x, axis)`: only a name, since only its type is asked for.
+    /// The parameters of what is called.
+    fn signature<'s>(&self, target: &'s Callee) -> &'s Signature
+    where
+        'a: 's,
+    {
+        match target {
+            Callee::Op(op) => self.library.registry.op(*op).signature(),
+            Callee::Def(def) => &def.signature,
+        }
+    }
+
+    /// Is the attribute a tensor type, as far as its kind is known?
+    fn is_type(&self, attr: &AttrTerm) -> bool {
+        match &attr.kind {
+            AttrTermKind::Var(v) => self.vars[v.0 as usize].kind == VarKind::Attr(Some(AttrKind::Type)),
+            _ => false,
+        }
+    }
+
+    /// `*xs` in a call.
+    fn spread(&mut self, arg: &Arg, bag: &mut Diagnostics) -> Option<Compiled> {
+        if let Some(list) = self.list_of_tensors(&arg.value) {
+            return Some(Compiled::Tensor(Term { kind: TermKind::All(list), span: arg.value.span }));
+        }
+        bag.push(
+            Diagnostic::error("E0403", "`*` stands before a list of tensors")
+                .at(arg.value.span, "not a list of tensors")
+                .help("only a variadic operand of the premise is one: `y = concat(*xs, axis)`"),
+        );
+        None
+    }
+
+    /// The name in `shape(x)`, `dim(xs[i], axis)`: only a name, since only its type is asked for.
     fn typed_name(&mut self, callee: &Ident, args: &[Arg], arity: usize, bag: &mut Diagnostics) -> Option<Tensor> {
         if args.len() != arity || args.iter().any(|a| a.name.is_some()) {
             bag.push(
@@ -416,10 +580,22 @@ impl<'a> Scope<'a> {
             return None;
         }
         let expr = &args[0].value;
-        if let ExprKind::Name(name) = &expr.kind {
-            match self.name(name, expr.span, bag)? {
+        let element = match &expr.kind {
+            ExprKind::Name(name) => self.elements.iter().rev().position(|e| e.name == *name),
+            _ => None,
+        };
+        if let Some(depth) = element.filter(|depth| self.elements[self.elements.len() - 1 - depth].is_tensor) {
+            let ty = AttrTerm { kind: AttrTermKind::Element(depth), span: expr.span };
+            return Some(Tensor::Type(Box::new(ty)));
+        }
+        if matches!(expr.kind, ExprKind::Name(_) | ExprKind::Index(..)) {
+            match self.compile(expr, bag)? {
                 Compiled::Tensor(Term { kind: TermKind::Var(v), .. }) => return Some(Tensor::Var(v)),
                 Compiled::Tensor(Term { kind: TermKind::Local(l), .. }) => return Some(Tensor::Local(l)),
+                Compiled::Tensor(Term { kind: TermKind::Element(list, index), .. }) => {
+                    return Some(Tensor::Element(list, index));
+                }
+                Compiled::Attr(ty) if self.is_type(&ty) => return Some(Tensor::Type(Box::new(ty))),
                 _ => {}
             }
         }
@@ -432,14 +608,28 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Binds the arguments of a call, or reports what does not fit.
+/// The arguments that must be words, by their place: the name of the parameter, and the words.
+fn word_params(signature: &Signature, args: &[Arg]) -> BTreeMap<usize, (String, Words)> {
+    let positional = args.iter().take_while(|a| a.name.is_none()).count();
+    let named: Vec<&str> = args[positional..].iter().filter_map(|a| a.name.as_ref()).map(|n| &*n.name).collect();
+    // What does not fit is reported elsewhere.
+    let Ok(slots) = signature.bind(positional, &named) else { return BTreeMap::new() };
+    let bound = signature.params().iter().zip(slots);
+    let words = bound.filter_map(|(param, slot)| match param {
+        Param::Attr { name, kind: AttrKind::Word, words, .. } => Some((*slot.first()?, (name.clone(), words.clone()))),
+        _ => None,
+    });
+    words.collect()
+}
+
+/// Binds the arguments of a call, or reports what does not fit: for each parameter the places of its arguments.
 pub fn bind_args(
     callee: &str,
     signature: &Signature,
     args: &[Arg],
     span: Span,
     bag: &mut Diagnostics,
-) -> Option<Vec<Option<usize>>> {
+) -> Option<Vec<Vec<usize>>> {
     let positional = args.iter().take_while(|a| a.name.is_none()).count();
     if let Some(late) = args[positional..].iter().find(|a| a.name.is_none()) {
         bag.push(
@@ -508,7 +698,8 @@ pub fn kind_of_value(value: &AttrValue) -> AttrKind {
     match value {
         AttrValue::Bool(_) => AttrKind::Bool,
         AttrValue::Int(_) => AttrKind::Int,
-        AttrValue::Float(_) | AttrValue::Word(_) => AttrKind::Float,
+        AttrValue::Float(_) => AttrKind::Float,
+        AttrValue::Word(_) => AttrKind::Word,
         AttrValue::Ints(_) => AttrKind::Shape,
         AttrValue::DType(_) => AttrKind::DType,
         AttrValue::Type(_) => AttrKind::Type,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::attributes::{self, AttrFunction};
 use super::rule::{Def, VarKind};
 use crate::diagnostics::Span;
+use crate::ir::operator::Default as AttrDefault;
 use crate::ir::{AttrKind, AttrValue, DType, OpId, TensorType, TypeError, TypeErrorKind, Where};
 use crate::syntax::ast::BinaryOp;
 
@@ -31,6 +32,10 @@ pub struct Term {
 pub enum TermKind {
     Var(VarId),
     Local(LocalId),
+    /// `xs[i]`: one of a list of tensors.
+    Element(VarId, Box<AttrTerm>),
+    /// `*xs` among the operands of a variadic operator: all of a list of tensors.
+    All(VarId),
     Op {
         op: OpId,
         operands: Vec<Term>,
@@ -52,8 +57,8 @@ pub enum TermKind {
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttrArg {
     Given(AttrTerm),
-    /// All axes of operand 0: a default that depends on the operand.
-    AllAxes,
+    /// Left out: the default, which may depend on operand 0.
+    Default(AttrDefault),
 }
 
 /// An expression of the attribute language.
@@ -76,7 +81,7 @@ pub enum AttrTermKind {
     List(Vec<AttrTerm>),
     Comprehension {
         element: Box<AttrTerm>,
-        list: Box<AttrTerm>,
+        list: ListTerm,
         condition: Option<Box<AttrTerm>>,
     },
     Neg(Box<AttrTerm>),
@@ -84,20 +89,32 @@ pub enum AttrTermKind {
     Binary(BinaryOp, Box<AttrTerm>, Box<AttrTerm>),
     If(Box<AttrTerm>, Box<AttrTerm>, Box<AttrTerm>),
     Index(Box<AttrTerm>, Box<AttrTerm>),
+    /// `len(xs)` of a list of tensors.
+    Count(VarId),
     /// A property of a tensor's type.
     Of(TypeProperty, Tensor),
-    /// A property of a type that is an attribute itself.
-    OfType(TypeProperty, Box<AttrTerm>),
     /// `dim(x, axis)`
     Dim(Tensor, Box<AttrTerm>),
     Call(AttrFunction, Vec<AttrTerm>),
 }
 
+/// What a comprehension goes over.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ListTerm {
+    Attr(Box<AttrTerm>),
+    /// A list of tensors, of which only the types are asked for: each stands for its type.
+    Tensors(VarId),
+}
+
 /// What stands in `shape(x)` and its like: a name, since only its type is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Tensor {
     Var(VarId),
     Local(LocalId),
+    /// `xs[i]`
+    Element(VarId, Box<AttrTerm>),
+    /// A type that is an attribute itself.
+    Type(Box<AttrTerm>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +194,8 @@ pub const MAX_STEPS: usize = 100_000;
 #[derive(Clone, Debug)]
 pub struct Bindings<'r, V> {
     pub tensors: Vec<Option<V>>,
+    /// Of variadic parameters; empty for others.
+    lists: Vec<Vec<V>>,
     pub attrs: Vec<Option<AttrValue>>,
     locals: &'r [Local],
     built: Vec<Option<Built<V>>>,
@@ -204,6 +223,7 @@ impl<'r, V: Copy> Bindings<'r, V> {
     pub fn new(vars: usize, locals: &'r [Local]) -> Self {
         Self {
             tensors: vec![None; vars],
+            lists: vec![Vec::new(); vars],
             attrs: vec![None; vars],
             locals,
             built: (0..locals.len()).map(|_| None).collect(),
@@ -215,6 +235,15 @@ impl<'r, V: Copy> Bindings<'r, V> {
 
     pub fn bind_tensor(&mut self, var: VarId, value: V) {
         self.tensors[var.0 as usize] = Some(value);
+    }
+
+    pub fn bind_tensors(&mut self, var: VarId, values: Vec<V>) {
+        self.lists[var.0 as usize] = values;
+    }
+
+    /// The tensors that a list stands for.
+    pub fn tensors_of(&self, var: VarId) -> &[V] {
+        &self.lists[var.0 as usize]
     }
 
     pub fn bind_attr(&mut self, var: VarId, value: AttrValue) {
@@ -229,6 +258,9 @@ impl<'r, V: Copy> Bindings<'r, V> {
         match &term.kind {
             TermKind::Var(v) => self.tensors[v.0 as usize].ok_or_else(|| unbound(term.span)),
             TermKind::Local(l) => self.local_tensor(*l, term.span, builder),
+            TermKind::Element(v, index) => self.element(*v, index, builder),
+            // Stands among operands only, where `arguments` takes it apart.
+            TermKind::All(_) => Err(unbound(term.span)),
             TermKind::If(c, a, b) => {
                 let arm = if self.condition(c, builder)? { a } else { b };
                 self.build(arm, builder)
@@ -266,10 +298,13 @@ impl<'r, V: Copy> Bindings<'r, V> {
     ) -> Result<(Vec<Operand<V>>, Vec<AttrValue>), TermError> {
         let mut values = Vec::with_capacity(operands.len());
         for operand in operands {
-            values.push(match &operand.kind {
-                TermKind::Literal(number) => Operand::Number(self.number(number, builder)?),
-                _ => Operand::Tensor(self.build(operand, builder)?),
-            });
+            match &operand.kind {
+                TermKind::Literal(number) => values.push(Operand::Number(self.number(number, builder)?)),
+                TermKind::All(list) => {
+                    values.extend(self.lists[list.0 as usize].iter().map(|v| Operand::Tensor(*v)));
+                }
+                _ => values.push(Operand::Tensor(self.build(operand, builder)?)),
+            }
         }
         let rank = match values.first() {
             Some(Operand::Tensor(v)) => builder.ty(*v).rank(),
@@ -279,7 +314,7 @@ impl<'r, V: Copy> Bindings<'r, V> {
         for attr in attrs {
             attr_values.push(match attr {
                 AttrArg::Given(a) => self.attr(a, builder)?,
-                AttrArg::AllAxes => AttrValue::Ints((0..rank as i64).collect()),
+                AttrArg::Default(default) => default.value(rank),
             });
         }
         Ok((values, attr_values))
@@ -341,15 +376,35 @@ impl<'r, V: Copy> Bindings<'r, V> {
         Ok(value)
     }
 
+    /// One of a list of tensors.
+    fn element<B: Builder<Value = V>>(
+        &mut self,
+        list: VarId,
+        index: &AttrTerm,
+        builder: &mut B,
+    ) -> Result<V, TermError> {
+        let place = self.int(index, builder)?;
+        let list = &self.lists[list.0 as usize];
+        usize::try_from(place)
+            .ok()
+            .and_then(|i| list.get(i).copied())
+            .ok_or_else(|| attr_error(index.span, format!("index {place} is outside a list of {} tensors", list.len())))
+    }
+
     fn tensor_type<B: Builder<Value = V>>(
         &mut self,
-        tensor: Tensor,
+        tensor: &Tensor,
         span: Span,
         builder: &mut B,
     ) -> Result<TensorType, TermError> {
         let value = match tensor {
             Tensor::Var(v) => self.tensors[v.0 as usize].ok_or_else(|| unbound(span))?,
-            Tensor::Local(l) => self.local_tensor(l, span, builder)?,
+            Tensor::Local(l) => self.local_tensor(*l, span, builder)?,
+            Tensor::Element(list, index) => self.element(*list, index, builder)?,
+            Tensor::Type(ty) => match self.attr(ty, builder)? {
+                AttrValue::Type(ty) => return Ok(ty),
+                v => return Err(attr_error(span, format!("expected a tensor type, found {}", v.describe()))),
+            },
         };
         Ok(builder.ty(value))
     }
@@ -406,10 +461,15 @@ impl<'r, V: Copy> Bindings<'r, V> {
                 Ok(AttrValue::Ints(list))
             }
             AttrTermKind::Comprehension { element, list, condition } => {
-                let items = self.ints(list, builder)?;
+                let items: Vec<AttrValue> = match list {
+                    ListTerm::Attr(list) => self.ints(list, builder)?.into_iter().map(AttrValue::Int).collect(),
+                    ListTerm::Tensors(list) => {
+                        self.lists[list.0 as usize].iter().map(|v| AttrValue::Type(builder.ty(*v))).collect()
+                    }
+                };
                 let mut out = Vec::new();
                 for item in items {
-                    self.elements.push(AttrValue::Int(item));
+                    self.elements.push(item);
                     let keep = condition.as_ref().map_or(Ok(true), |c| self.condition(c, builder));
                     let value = keep.and_then(|k| if k { self.int(element, builder).map(Some) } else { Ok(None) });
                     self.elements.pop();
@@ -439,21 +499,35 @@ impl<'r, V: Copy> Bindings<'r, V> {
                 self.attr(arm, builder)
             }
             AttrTermKind::Index(list, index) => {
-                let list = self.ints(list, builder)?;
                 let index = self.int(index, builder)?;
+                // An element of a local list costs one step, however long the list is.
+                let value = match &list.kind {
+                    AttrTermKind::Local(l) if self.built[l.0 as usize].is_none() => Some(self.attr(list, builder)?),
+                    AttrTermKind::Local(_) => None,
+                    _ => Some(self.attr(list, builder)?),
+                };
+                let value = match (&value, &list.kind) {
+                    (Some(value), _) => Some(value),
+                    (None, AttrTermKind::Local(l)) => match &self.built[l.0 as usize] {
+                        Some(Built::Attr(value)) => Some(value),
+                        _ => None,
+                    },
+                    (None, _) => None,
+                };
+                let value = value.ok_or_else(|| unbound(list.span))?;
+                let list = value.as_ints().ok_or_else(|| {
+                    attr_error(list.span, format!("expected a list of integers, found {}", value.describe()))
+                })?;
                 usize::try_from(index)
                     .ok()
                     .and_then(|i| list.get(i))
                     .map(|v| AttrValue::Int(*v))
                     .ok_or_else(|| fail(format!("index {index} is outside a list of {}", list.len())))
             }
-            AttrTermKind::Of(property, tensor) => Ok(property.of(self.tensor_type(*tensor, term.span, builder)?)),
-            AttrTermKind::OfType(property, ty) => match self.attr(ty, builder)? {
-                AttrValue::Type(ty) => Ok(property.of(ty)),
-                v => Err(fail(format!("expected a tensor type, found {}", v.describe()))),
-            },
+            AttrTermKind::Count(list) => Ok(AttrValue::Int(self.lists[list.0 as usize].len() as i64)),
+            AttrTermKind::Of(property, tensor) => Ok(property.of(self.tensor_type(tensor, term.span, builder)?)),
             AttrTermKind::Dim(tensor, axis) => {
-                let ty = self.tensor_type(*tensor, term.span, builder)?;
+                let ty = self.tensor_type(tensor, term.span, builder)?;
                 let axis = self.int(axis, builder)?;
                 usize::try_from(axis)
                     .ok()
@@ -515,7 +589,7 @@ pub fn expand<B: Builder>(
     let (mut operands, mut attrs) = (operands.iter(), attrs.iter());
     for var in &def.params {
         match def.head.vars[var.0 as usize].kind {
-            VarKind::Tensor => bindings.tensors[var.0 as usize] = operands.next().copied(),
+            VarKind::Tensor | VarKind::Tensors => bindings.tensors[var.0 as usize] = operands.next().copied(),
             VarKind::Attr(kind) => {
                 bindings.attrs[var.0 as usize] = attrs.next().map(|value| from_the_end(kind, value, rank));
             }
@@ -533,6 +607,7 @@ fn from_the_end(kind: Option<AttrKind>, value: &AttrValue, rank: i64) -> AttrVal
     let wrap = |axis: i64| if axis < 0 { axis.saturating_add(rank) } else { axis };
     match (kind, value) {
         (Some(AttrKind::Axis), AttrValue::Int(axis)) => AttrValue::Int(wrap(*axis)),
+        (Some(AttrKind::NewAxis), AttrValue::Int(axis)) if *axis < 0 => AttrValue::Int(wrap(*axis).saturating_add(1)),
         (Some(AttrKind::Axes), AttrValue::Int(axis)) => AttrValue::Ints(vec![wrap(*axis)]),
         (Some(AttrKind::Axes | AttrKind::Permutation), AttrValue::Ints(axes)) => {
             let mut axes: Vec<i64> = axes.iter().map(|a| wrap(*a)).collect();

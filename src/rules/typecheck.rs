@@ -4,7 +4,7 @@
 //! comparison is made again whenever a rule fires, since the family is finite.)
 
 use super::builders::TypeBuilder;
-use super::rule::{AttrPattern, Conclusion, Kink, Pattern, Rewrite, RuleHead, Vjp};
+use super::rule::{AttrPattern, Conclusion, Kink, Pattern, Rewrite, RuleHead, VarKind, Vjp};
 use super::term::{Bindings, TermError, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
 use crate::ir::{AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape, TensorType};
@@ -12,6 +12,8 @@ use crate::ir::{AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape
 /// Typing steps that one rewrite may take, and instances after which it counts as checked.
 const STEPS: usize = 60_000;
 const INSTANCES: usize = 12;
+/// Steps of each of many searches for varied instances.
+const VARIED_STEPS: usize = 4_000;
 
 /// Checks every conclusion of a VJP over the instances of its operator.
 pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
@@ -25,9 +27,8 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
         }
         let mut builder = TypeBuilder::new(registry);
         let mut bindings = Bindings::new(vjp.head.vars.len(), &vjp.head.locals);
-        for (var, ty) in vjp.operands.iter().zip(&types) {
-            bindings.bind_tensor(*var, builder.given(ty.clone()));
-        }
+        let given: Vec<usize> = types.iter().map(|ty| builder.given(ty.clone())).collect();
+        vjp.bind_operands(operator.signature(), &given, &mut bindings);
         if !bind_attrs(&vjp.attrs, &attrs, &mut bindings) {
             continue;
         }
@@ -43,13 +44,16 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
                 return;
             }
         }
-        for ((conclusion, ty), name) in vjp.conclusions.iter().zip(&types).zip(operator.signature().operand_names()) {
-            let Conclusion::Cotangent(term) = conclusion else { continue };
+        for (i, ty) in types.iter().enumerate() {
+            let conclusion = vjp.conclusion(operator.signature(), i, types.len(), &mut bindings);
+            let Some(Conclusion::Cotangent(term)) = conclusion else { continue };
+            let param = operator.signature().param_of(i, types.len()).0;
             // Integers and Bools carry no cotangent: such an operand is never active, and its conclusion never used.
             if !ty.dtype.is_float() {
-                if ever_float(operator, name) {
+                if ever_float(operator, param) {
                     continue;
                 }
+                let name = operator.signature().operand_names().nth(param).unwrap_or_default();
                 bag.push(
                     Diagnostic::error(
                         "E0407",
@@ -121,10 +125,12 @@ fn ill_typed_kink<'r>(
     None
 }
 
-/// Is the operand of that name a float tensor in some instance?
-fn ever_float(operator: &dyn Operator, name: &str) -> bool {
-    let index = operator.signature().operand_names().position(|n| n == name);
-    index.is_some_and(|i| operator.instances().iter().any(|(types, _)| types[i].dtype.is_float()))
+/// Is an operand of that parameter a float tensor in some instance?
+fn ever_float(operator: &dyn Operator, param: usize) -> bool {
+    operator.instances().iter().any(|(types, _)| {
+        let parts = operator.signature().split(types);
+        parts.get(param).is_some_and(|part| part.iter().any(|ty| ty.dtype.is_float()))
+    })
 }
 
 /// Checks that the right side of a rewrite has the type of its left side wherever the left side matches.
@@ -133,13 +139,49 @@ pub fn rewrite(rewrite: &Rewrite, registry: &Registry, bag: &mut Diagnostics) {
     search.run();
     if let Some(diagnostic) = search.failure {
         bag.push(diagnostic);
-    } else if search.found == 0 {
+    } else if search.instances.is_empty() {
         bag.push(
             Diagnostic::warning("E0413", format!("no instance was found on which `{}` fires", rewrite.head.rule.name))
                 .at(rewrite.head.span, "its types could not be checked ahead; they are whenever it fires")
                 .help("if it can never fire, relax its `where` lines or remove it"),
         );
     }
+}
+
+/// Metavariables bound so that the left side of a rewrite is well-typed and its `where` lines hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instance {
+    /// By metavariable.
+    pub tensors: Vec<Option<TensorType>>,
+    pub attrs: Vec<Option<AttrValue>>,
+}
+
+/// Instances over varied types, at most so many: each search begins with other types. Empty for a rewrite that is ill-typed or
+/// of which no instance was found.
+pub fn instances(rewrite: &Rewrite, registry: &Registry, most: usize) -> Vec<Instance> {
+    let mut all: Vec<Instance> = Vec::new();
+    let types = pool().len();
+    // Neighbours of the pool are alike, so a stride that meets all of them.
+    for turn in (0..types).map(|i| i * 5 % types) {
+        let mut search = Search::new(rewrite, registry);
+        search.pool.rotate_left(turn);
+        search.turn = turn;
+        search.limits = (VARIED_STEPS, 2);
+        search.run();
+        if search.failure.is_some() {
+            return Vec::new();
+        }
+        for instance in search.instances {
+            if !all.contains(&instance) {
+                all.push(instance);
+            }
+        }
+        if all.len() >= most {
+            all.truncate(most);
+            break;
+        }
+    }
+    all
 }
 
 /// Binds attribute metavariables; false if a fixed attribute differs.
@@ -170,7 +212,11 @@ pub fn conditions<B: super::term::Builder>(
 fn describe(head: &RuleHead, bindings: &Bindings<'_, usize>, builder: &TypeBuilder<'_>) -> String {
     let mut parts = Vec::new();
     for (i, var) in head.vars.iter().enumerate() {
-        if let Some(value) = bindings.tensors[i] {
+        if var.kind == VarKind::Tensors {
+            let types = bindings.tensors_of(VarId(i as u32)).iter();
+            let types: Vec<String> = types.map(|v| super::term::Builder::ty(builder, *v).to_string()).collect();
+            parts.push(format!("{}: [{}]", var.name, types.join(", ")));
+        } else if let Some(value) = bindings.tensors[i] {
             parts.push(format!("{}: {}", var.name, super::term::Builder::ty(builder, value)));
         } else if let Some(value) = &bindings.attrs[i] {
             parts.push(format!("{} = {value}", var.name));
@@ -200,8 +246,12 @@ struct Search<'r> {
     tensors: Vec<Option<TensorType>>,
     attrs: Vec<Option<AttrValue>>,
     pool: Vec<TensorType>,
+    /// Attribute values are tried from another one on in every search.
+    turn: usize,
+    /// Of steps and of instances.
+    limits: (usize, usize),
     steps: usize,
-    found: usize,
+    instances: Vec<Instance>,
     failure: Option<Diagnostic>,
 }
 
@@ -221,8 +271,10 @@ impl<'r> Search<'r> {
             tensors: vec![None; vars],
             attrs: vec![None; vars],
             pool: pool(),
+            turn: 0,
+            limits: (STEPS, INSTANCES),
             steps: 0,
-            found: 0,
+            instances: Vec::new(),
             failure: None,
         }
     }
@@ -235,7 +287,7 @@ impl<'r> Search<'r> {
     }
 
     fn done(&self) -> bool {
-        self.steps > STEPS || self.found >= INSTANCES || self.failure.is_some()
+        self.steps > self.limits.0 || self.instances.len() >= self.limits.1 || self.failure.is_some()
     }
 
     /// Tries all ways to complete the plan; `stack` has the types of finished sub-patterns.
@@ -279,7 +331,10 @@ impl<'r> Search<'r> {
                     self.step(rest, stack);
                     return;
                 }
-                for value in attr_pool(*kind, &self.pool) {
+                let mut values = attr_pool(*kind, &self.pool);
+                let turn = self.turn % values.len().max(1);
+                values.rotate_left(turn);
+                for value in values {
                     if self.done() {
                         return;
                     }
@@ -319,7 +374,7 @@ impl<'r> Search<'r> {
         let fires = self.fires(left, &mut bindings, &mut builder);
         self.steps += bindings.steps();
         let Some(instance) = fires else { return };
-        self.found += 1;
+        self.instances.push(Instance { tensors: self.tensors.clone(), attrs: self.attrs.clone() });
         self.failure = match bindings.build(&self.rule.right, &mut builder) {
             Ok(value) => {
                 let found = super::term::Builder::ty(&builder, value);
@@ -400,12 +455,13 @@ fn pool() -> Vec<TensorType> {
     out
 }
 
-fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
+/// Values that an attribute of a kind may have over tensors of these types.
+pub fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
     match kind {
         AttrKind::Bool => vec![AttrValue::Bool(false), AttrValue::Bool(true)],
         AttrKind::Int => (0..3).map(AttrValue::Int).collect(),
         AttrKind::Float => vec![AttrValue::float(2.0), AttrValue::float(1.0)],
-        AttrKind::Axis => (0..4).map(AttrValue::Int).collect(),
+        AttrKind::Axis | AttrKind::NewAxis => (0..4).map(AttrValue::Int).collect(),
         AttrKind::Axes => {
             let lists: [&[i64]; 9] = [&[1], &[0], &[2], &[0, 1], &[1, 2], &[0, 2], &[0, 1, 2], &[3], &[]];
             lists.into_iter().map(|l| AttrValue::Ints(l.to_vec())).collect()
@@ -417,11 +473,17 @@ fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
             shapes.truncate(14);
             shapes
         }
+        AttrKind::PerAxis => {
+            let lists: [&[i64]; 9] = [&[0, 0], &[1, 1], &[2, 3], &[0], &[1], &[2], &[0, 0, 0], &[1, 1, 1], &[2, 3, 4]];
+            lists.into_iter().map(|l| AttrValue::Ints(l.to_vec())).collect()
+        }
         AttrKind::Permutation => {
             let lists: [&[i64]; 6] = [&[1, 0], &[0, 2, 1], &[2, 0, 1], &[0, 1], &[0], &[0, 1, 2]];
             lists.into_iter().map(|l| AttrValue::Ints(l.to_vec())).collect()
         }
         AttrKind::DType => DType::ALL.into_iter().map(AttrValue::DType).collect(),
+        // A left side has the word itself.
+        AttrKind::Word => Vec::new(),
         AttrKind::Type => types.iter().cloned().map(AttrValue::Type).collect(),
     }
 }

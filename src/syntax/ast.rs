@@ -268,4 +268,6 @@ pub struct DefItem {
 pub struct DefParam {
     pub name: Ident,
     pub default: Option<Expr>,
+    /// The words that it may be, in `name = none|mean|sum`; the first is the default. Empty otherwise.
+    pub words: Vec<Ident>,
 }

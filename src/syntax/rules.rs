@@ -236,8 +236,18 @@ impl ItemReader<'_> {
                 Rule::def_param => {
                     let mut parts = part.into_inner();
                     let name = parts.next().map(|p| self.builder.ident(&p))?;
-                    let default = parts.find(|p| p.as_rule() == Rule::expr).map(|p| self.expr(p));
-                    params.push(DefParam { name, default });
+                    let (mut default, mut words) = (None, Vec::new());
+                    for part in parts {
+                        match part.as_rule() {
+                            Rule::expr => default = Some(self.expr(part)),
+                            Rule::words => {
+                                let all = part.into_inner().filter(|p| p.as_rule() == Rule::word_of);
+                                words.extend(all.map(|p| self.builder.ident(&p)));
+                            }
+                            _ => {}
+                        }
+                    }
+                    params.push(DefParam { name, default, words });
                 }
                 Rule::line => lines.extend(self.line(part)),
                 Rule::expr => result = Some(self.expr(part)),
@@ -285,7 +295,7 @@ impl ItemReader<'_> {
 fn is_premise_arg(arg: &Arg) -> bool {
     match &arg.value.kind {
         ExprKind::Name(_) => true,
-        ExprKind::Bool(_) | ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::List(_) => {
+        ExprKind::Bool(_) | ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::List(_) | ExprKind::NoCotangent => {
             arg.name.is_some() && !arg.spread
         }
         ExprKind::Unary(_, value) => {

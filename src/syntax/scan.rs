@@ -89,7 +89,7 @@ fn token(c: char, rest: &str) -> (Kind, usize) {
             let long = ["<=>", "=>", "->", "==", "!=", "<=", ">=", "++", "&&", "||"];
             if let Some(text) = long.into_iter().find(|t| rest.starts_with(t)) {
                 (Kind::Punctuation, text.len())
-            } else if "+-*/%=<>!.,:@".contains(c) {
+            } else if "+-*/%=<>!.,:@|".contains(c) {
                 (Kind::Punctuation, 1)
             } else {
                 (Kind::Stray, c.len_utf8())

@@ -64,7 +64,7 @@ impl Comparison<'_> {
         let w = self.inputs[trial.operands.len()].floats();
         // What kink lines state, by element.
         let mut stated: Vec<bool> = vec![false; x.len()];
-        for (k, kink) in work.vjp.kinks.iter().enumerate().filter(|(_, kink)| kink.operand == self.operand) {
+        for (k, kink) in work.vjp.kinks.iter().enumerate().filter(|(_, kink)| kink.operand == self.param()) {
             let Some((condition, value)) = trial.kinks[k] else { continue };
             let (Some(condition), value) = (self.evaluator.value(condition), floats(value)) else { continue };
             for (i, holds) in condition.bools().iter().enumerate() {
@@ -81,7 +81,7 @@ impl Comparison<'_> {
                         )
                         .at(kink.span, format!("stated here is {}", number(value[i])))
                         .also(
-                            conclusion_span(work.vjp, self.operand),
+                            conclusion_span(work.vjp, self.param()),
                             format!("the conclusion is {}", number(analytic[i])),
                         )
                         .note(format!("at {}", self.shown(i)))
@@ -96,6 +96,10 @@ impl Comparison<'_> {
         if self.pointwise || y.iter().all(|v| v.is_finite()) {
             self.elements(work, &Point { x, y, w, analytic }, &stated);
         }
+    }
+
+    fn param(&self) -> usize {
+        self.trial.params[self.operand]
     }
 
     /// The operator's value with the operand replaced.
@@ -145,7 +149,7 @@ impl Comparison<'_> {
             }
             match outcome {
                 Outcome::Agrees(error) => {
-                    work.compared[self.operand] += 1;
+                    work.compared[self.param()] += 1;
                     work.findings.worst = work.findings.worst.max(error);
                 }
                 Outcome::Unsettled => {}
@@ -191,7 +195,7 @@ impl Comparison<'_> {
         let value = analytic * unit;
         let distance = found.distance(value);
         let rule = &vjp.head.rule.name;
-        let place = conclusion_span(vjp, self.operand);
+        let place = conclusion_span(vjp, self.param());
         let (code, what, numbers, help) = match found {
             Slope::Unusable => return Outcome::Unsettled,
             Slope::Kink { left, right } => {

@@ -2,24 +2,37 @@
 //!
 //! [`check`] takes a rule set and the rules of it that are in question, and tries each of them:
 //!
-//! - a [VJP](mod@vjp) against finite differences of its operator, its kinks as stated, and its conclusions differentiated again;
-//! - `example` lines as written.
+//! - [without computing](mod@statics): closure, overlap, rules that do nothing;
+//! - a [VJP](mod@vjp) against finite differences of its operator, with kinks as stated, and its conclusions
+//!   [differentiated again](mod@second) by the whole set;
+//! - a [rewrite](mod@rewrite) against what its class promises, in f32, f64 and 256 bits;
+//! - `example` lines as written;
+//! - [all rules together](mod@together): every e-node of saturated e-graphs against its class.
 //!
-//! A refusal is a [`Diagnostic`](crate::diagnostics::Diagnostic) with the point at which the rule is wrong.
+//! A refusal is a [`Diagnostic`](crate::diagnostics::Diagnostic) with the point at which the rule is wrong. Points are drawn from a
+//! generator for each rule, so that a verdict depends on nothing but the rules and the seed.
 
+pub mod cache;
 mod compare;
+pub mod coverage;
 mod example;
 mod report;
+mod rewrite;
 mod sample;
 mod second;
+pub mod statics;
+mod together;
 mod trial;
 mod vjp;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use cache::{Cache, Keys};
 pub use report::{Findings, Kind, Report, Verdict};
 
+use crate::diagnostics::{Diagnostic, SourceMap};
 use crate::ir::OpId;
 use crate::rules::{Def, Rewrite, RewriteClass, RuleHead, RuleSet, Vjp};
 
@@ -57,48 +70,154 @@ pub fn subjects(rules: &RuleSet) -> Vec<Subject> {
     vjps.chain(rewrites).chain(rules.defs().cloned().map(Subject::Def)).collect()
 }
 
-/// Checks one rule by itself: everything but what involves the derivatives of others.
-pub fn first(subject: &Subject, rules: &RuleSet, seed: u64) -> Findings {
-    match subject {
-        Subject::Vjp(vjp) => vjp::first_order(vjp, rules, seed),
-        Subject::Rewrite(_) | Subject::Def(_) => {
-            let mut findings = Findings::default();
-            for example in &subject.head().examples {
-                match example::closed(example, rules) {
-                    Ok(()) => findings.examples += 1,
-                    Err(refusal) => findings.refuse(*refusal),
-                }
-            }
-            findings
-        }
+/// How to check.
+pub struct Options<'a> {
+    pub seed: u64,
+    /// Threads that share the rules; the verdicts do not depend on it.
+    pub threads: usize,
+    /// Is told how many of how many steps are done.
+    pub progress: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options { seed: 0, threads: 1, progress: &|_, _| {} }
     }
 }
 
-/// Checks rules of a set.
-pub fn check(subjects: &[Subject], rules: &RuleSet, seed: u64) -> Report {
-    let mut report = Report::default();
-    for subject in subjects {
-        let head = subject.head();
-        let findings = first(subject, rules, seed);
-        let verdict =
-            Verdict { kind: subject.kind(), rule: head.rule.clone(), span: head.span, findings, cached: false };
-        report.verdicts.push(verdict);
+/// Checks one rule by itself: everything but what involves the derivatives of others.
+fn first(subject: &Subject, rules: &RuleSet, seed: u64) -> Findings {
+    let mut findings = match subject {
+        // With its examples, some of which are points of its own.
+        Subject::Vjp(vjp) => return vjp::first_order(vjp, rules, seed),
+        Subject::Rewrite(rewrite) => rewrite::check(rewrite, rules, seed),
+        Subject::Def(_) => Findings::default(),
+    };
+    for example in &subject.head().examples {
+        match example::closed(example, rules) {
+            Ok(()) => findings.examples += 1,
+            Err(refusal) => findings.refuse(*refusal),
+        }
     }
+    findings
+}
+
+/// A rule of which there is nothing to try is not verified.
+fn never_fires(subject: &Subject, findings: &mut Findings) {
+    let Some(why) = findings.not_checked.take() else { return };
+    let head = subject.head();
+    findings.refuse(
+        Diagnostic::error("E0907", format!("`{}` cannot be verified: {why}", head.rule.name))
+            .at(head.span, "never seen to fire")
+            .help("relax its `where` lines and fixed attributes, or remove it"),
+    );
+}
+
+/// Checks rules of a set. `cache` knows verdicts of earlier runs and learns those of this one.
+pub fn check(
+    subjects: &[Subject],
+    rules: &RuleSet,
+    sources: &SourceMap,
+    options: &Options<'_>,
+    cache: &mut Cache,
+) -> Report {
+    let keys_of_set = Keys::new(rules, sources, options.seed);
+    let keys: Vec<String> = subjects.iter().map(|s| keys_of_set.of(s.head().span, sources)).collect();
+    let known: Vec<Option<Findings>> = keys.iter().map(|key| cache.get(key)).collect();
+    let total = 2 * subjects.len() + together::PROGRAMS;
+    let done = AtomicUsize::new(0);
+    let step = || (options.progress)(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+    let findings = in_parallel(options.threads, subjects.len(), |i| {
+        let found = known[i].clone().unwrap_or_else(|| {
+            let mut found = first(&subjects[i], rules, options.seed);
+            never_fires(&subjects[i], &mut found);
+            found.warnings = statics::warnings(&subjects[i], rules);
+            found
+        });
+        step();
+        found
+    });
     let refused: BTreeSet<OpId> = subjects
         .iter()
-        .zip(&report.verdicts)
-        .filter(|(_, verdict)| !verdict.passed())
+        .zip(&findings)
+        .filter(|(_, findings)| findings.is_refused())
         .filter_map(|(subject, _)| match subject {
             Subject::Vjp(vjp) => Some(vjp.op),
             _ => None,
         })
         .collect();
-    for (subject, verdict) in subjects.iter().zip(&mut report.verdicts) {
-        if let Subject::Vjp(vjp) = subject
-            && verdict.passed()
+    let findings = in_parallel(options.threads, subjects.len(), |i| {
+        let mut found = findings[i].clone();
+        if let Subject::Vjp(vjp) = &subjects[i]
+            && !found.is_refused()
+            && known[i].is_none()
         {
-            second::second_order(vjp, rules, seed, &refused, &mut verdict.findings);
+            second::second_order(vjp, rules, options.seed, &refused, &mut found);
+        }
+        step();
+        found
+    });
+    let mut report = Report::default();
+    if let Some(place) = subjects.first().map(|s| s.head().span) {
+        let key = keys_of_set.of_set(rules, sources);
+        if refused.is_empty() && findings.iter().all(|f| !f.is_refused()) && cache.get(&key).is_none() {
+            let outcomes = in_parallel(options.threads, together::PROGRAMS, |i| {
+                let outcome = together::check(rules, i, place, options.seed);
+                step();
+                outcome
+            });
+            for outcome in outcomes {
+                report.programs += 1;
+                report.nodes += outcome.nodes;
+                // One contradiction is enough to look at.
+                if !report.together.has_errors() {
+                    report.together.extend(outcome.diagnostics);
+                }
+            }
+            if !report.together.has_errors() {
+                cache.put(key, &Findings { points: report.nodes, ..Findings::default() });
+            }
         }
     }
+    for (((subject, findings), key), known) in subjects.iter().zip(findings).zip(keys).zip(known) {
+        let cached = known.is_some();
+        // A verdict that leaves something out because of another rule is not one of this rule's text.
+        if !cached && (refused.is_empty() || findings.not_second.is_none()) {
+            cache.put(key, &findings);
+        }
+        let head = subject.head();
+        report.verdicts.push(Verdict {
+            kind: subject.kind(),
+            rule: head.rule.clone(),
+            span: head.span,
+            findings,
+            cached,
+        });
+    }
     report
+}
+
+/// `work(0)`, `work(1)`, .. shared by threads; results in that order.
+fn in_parallel<T: Send>(threads: usize, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(count));
+    let run = || {
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= count {
+                return;
+            }
+            let result = work(i);
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((i, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(count) {
+            scope.spawn(run);
+        }
+        run();
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(i, _)| *i);
+    results.into_iter().map(|(_, result)| result).collect()
 }

@@ -137,6 +137,18 @@ impl Report {
         self.verdicts.iter().all(Verdict::passed) && !self.together.has_errors()
     }
 
+    /// One line for all.
+    pub fn summary(&self) -> String {
+        let refused = self.verdicts.iter().filter(|v| !v.passed()).count();
+        let mut out = format!("{} rules, {} refused", self.verdicts.len(), refused);
+        if self.programs > 0 {
+            let word = if self.together.has_errors() { "contradict each other" } else { "agree" };
+            let _ = write!(out, "; together they {word} on {} e-nodes of {} programs", self.nodes, self.programs);
+        }
+        out.push('\n');
+        out
+    }
+
     /// Everything that was refused, and the warnings.
     pub fn diagnostics(&self) -> Diagnostics {
         let mut bag = Diagnostics::new();

@@ -25,6 +25,8 @@ pub enum Draw {
     Wide,
     /// Close to one large number, a few units in the last place apart.
     Crowded(f64),
+    /// The same, of either sign: large numbers whose sum is small.
+    Opposed(f64),
     /// Zeros of both signs, infinities, NaN, the greatest, least and subnormal numbers, among ordinary ones.
     Special,
     /// The same, without NaN and infinities.
@@ -74,7 +76,14 @@ impl Limits {
         if self.contains(v) {
             return v;
         }
-        let inside = match (self.lo, self.hi) {
+        // An infinite bound only says that the value is finite.
+        let finite = |bound: Option<(f64, bool)>| bound.filter(|(b, _)| b.is_finite());
+        let v = if v.is_infinite() { 1e30f64.copysign(v) } else { v };
+        if self.contains(v) {
+            return v;
+        }
+        let (low, high) = (finite(self.lo), finite(self.hi));
+        let inside = match (low, high) {
             (Some((lo, _)), None) => lo + (v - lo).abs().min(f64::MAX),
             (None, Some((hi, _))) => hi - (hi - v).abs().min(f64::MAX),
             (Some((lo, _)), Some((hi, _))) => {
@@ -87,7 +96,7 @@ impl Limits {
             return inside;
         }
         // An excluded bound itself: the middle, or one step away from it.
-        match (self.lo, self.hi) {
+        match (low, high) {
             (Some((lo, _)), Some((hi, _))) => lo + 0.5 * (hi - lo),
             (Some((lo, _)), None) => lo + lo.abs().max(1.0),
             (None, Some((hi, _))) => hi - hi.abs().max(1.0),
@@ -154,6 +163,10 @@ fn float(draw: Draw, dtype: DType, random: &mut ChaCha8Rng) -> f64 {
             let step = if dtype == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
             at * (1.0 + step * below(random, 4) as f64)
         }
+        Draw::Opposed(at) => {
+            let v = float(Draw::Crowded(at), dtype, random);
+            if random.next_u64() & 1 == 0 { v } else { -v }
+        }
         Draw::Special => match below(random, 2 * SPECIAL.len() as u64) as usize {
             i if i < SPECIAL.len() => SPECIAL[i],
             _ => normal(random),
@@ -193,7 +206,7 @@ mod tests {
     fn samples_lie_in_the_domain() {
         let ty = TensorType::new(DType::F32, Shape::new(vec![500]).unwrap(), Placement::Host);
         let draws =
-            [Draw::Normal(3.0), Draw::Unit, Draw::Grid, Draw::Wide, Draw::Special, Draw::Extreme, Draw::Crowded(1e8)];
+            [Draw::Normal(3.0), Draw::Unit, Draw::Grid, Draw::Wide, Draw::Special, Draw::Extreme, Draw::Opposed(1e8)];
         let facts: [&[(DomainCompare, f64)]; 4] = [
             &[(DomainCompare::Gt, 0.0)],
             &[(DomainCompare::Ge, -1.0), (DomainCompare::Lt, 1.0)],

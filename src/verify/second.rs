@@ -54,15 +54,10 @@ impl Work<'_> {
             let program = second_order_program(trial, conclusion, self.vjp.head.span);
             let differentiated = match differentiate(&program, self.rules) {
                 Ok(differentiated) => differentiated,
+                // An operator without a VJP: the static check says so.
                 Err(bag) => {
-                    let name = &self.vjp.head.rule.name;
-                    let cause = bag.iter().next().map_or_else(String::new, |d| d.message.clone());
-                    return self.findings.refuse(
-                        Diagnostic::error("E0908", format!("what `{name}` concludes cannot be differentiated again"))
-                            .at(conclusion_span(self.vjp, operand), "in this conclusion")
-                            .note(cause)
-                            .help("every operator of a conclusion needs a VJP, so that second order works"),
-                    );
+                    self.findings.not_second = bag.iter().next().map(|d| d.message.clone());
+                    return;
                 }
             };
             let probes: Vec<GradientProbe> = differentiated
@@ -110,7 +105,7 @@ impl Work<'_> {
                                         self.vjp.head.rule.name, gradient.name
                                     ),
                                 )
-                                .at(conclusion_span(self.vjp, operand), "differentiated a second time")
+                                .at(conclusion_span(self.vjp, trial.params[operand]), "differentiated a second time")
                                 .note(format!(
                                     "relative error {} at {}",
                                     number(gradient.worst),

@@ -12,6 +12,8 @@ use crate::rules::{Conclusion, DomainFact, GraphBuilder, RuleSet, Vjp, typecheck
 pub struct Trial {
     pub graph: Graph,
     pub operands: Vec<NodeId>,
+    /// The parameter that each operand is given for: several for a variadic one.
+    pub params: Vec<usize>,
     pub cotangent: NodeId,
     pub primal: NodeId,
     /// By operand; `None` for `none`.
@@ -37,17 +39,20 @@ impl Trial {
         }
         let head = &vjp.head;
         let mut graph = Graph::new();
-        let operands: Vec<NodeId> = vjp
-            .operands
-            .iter()
-            .zip(types)
-            .map(|(var, ty)| input(&mut graph, &head.vars[var.0 as usize].name, ty.clone(), head.span))
-            .collect();
+        let signature = registry.op(vjp.op).signature();
+        let mut params = Vec::new();
+        let mut operands: Vec<NodeId> = Vec::new();
+        for (i, ty) in types.iter().enumerate() {
+            let (param, element) = signature.param_of(i, types.len());
+            let Some(var) = vjp.operands.get(param) else { return Ok(None) };
+            let name = &head.vars[var.0 as usize].name;
+            let name = element.map_or_else(|| name.clone(), |e| format!("{name}[{e}]"));
+            operands.push(input(&mut graph, &name, ty.clone(), head.span));
+            params.push(param);
+        }
         let cotangent = input(&mut graph, &head.vars[vjp.cotangent.0 as usize].name, result.clone(), head.span);
         let mut bindings = Bindings::new(head.vars.len(), &head.locals);
-        for (var, node) in vjp.operands.iter().zip(&operands) {
-            bindings.bind_tensor(*var, *node);
-        }
+        vjp.bind_operands(signature, &operands, &mut bindings);
         if !typecheck::bind_attrs(&vjp.attrs, attrs, &mut bindings) {
             return Ok(None);
         }
@@ -68,11 +73,12 @@ impl Trial {
             return Ok(None);
         }
         let limits = limits(&head.domain, &mut bindings, &mut builder).map_err(built)?;
-        let limits = vjp.operands.iter().map(|v| limits.get(&v.0).copied().unwrap_or_default()).collect();
+        let limit_of = |param: &usize| limits.get(&vjp.operands[*param].0).copied().unwrap_or_default();
+        let limits = params.iter().map(limit_of).collect();
         let mut conclusions = Vec::new();
-        for (conclusion, ty) in vjp.conclusions.iter().zip(types) {
-            conclusions.push(match conclusion {
-                Conclusion::Cotangent(term) if ty.dtype.is_float() => {
+        for (i, ty) in types.iter().enumerate() {
+            conclusions.push(match vjp.conclusion(signature, i, types.len(), &mut bindings) {
+                Some(Conclusion::Cotangent(term)) if ty.dtype.is_float() => {
                     bindings.expected = Some(ty.clone());
                     Some(bindings.build(term, &mut builder).map_err(built)?)
                 }
@@ -81,7 +87,11 @@ impl Trial {
         }
         let mut kinks = Vec::new();
         for kink in &vjp.kinks {
-            let ty = &types[kink.operand];
+            let Some(at) = params.iter().position(|p| *p == kink.operand) else {
+                kinks.push(None);
+                continue;
+            };
+            let ty = &types[at];
             kinks.push(if ty.dtype.is_float() {
                 bindings.expected = Some(ty.clone());
                 let condition = bindings.build(&kink.condition, &mut builder).map_err(built)?;
@@ -93,7 +103,7 @@ impl Trial {
         let nodes = conclusions.iter().flatten().copied();
         let nodes = nodes.chain(kinks.iter().flatten().flat_map(|(c, v)| [*c, *v])).chain([primal]);
         graph.outputs = nodes.map(|node| Output { name: "value".into(), node }).collect();
-        Ok(Some(Trial { graph, operands, cotangent, primal, conclusions, kinks, limits }))
+        Ok(Some(Trial { graph, operands, params, cotangent, primal, conclusions, kinks, limits }))
     }
 }
 

@@ -96,7 +96,7 @@ impl Work<'_> {
         for trial in &trials {
             for (i, operand) in trial.operands.iter().enumerate() {
                 let stated = trial.conclusions[i].is_some() || self.vjp.not_a_derivative.is_none();
-                wanted[i] |= trial.graph.ty(*operand).dtype.is_float() && stated;
+                wanted[trial.params[i]] |= trial.graph.ty(*operand).dtype.is_float() && stated;
             }
         }
         if self.vjp.not_a_derivative.is_some() {
@@ -304,14 +304,7 @@ impl Work<'_> {
                 crate::rules::AttrPattern::Const(v) => v.clone(),
                 crate::rules::AttrPattern::Var(var) => {
                     let stated = attrs.iter().find(|(v, _)| v == var).map(|(_, value)| value.clone());
-                    let default = match default {
-                        Some(crate::ir::operator::Default::Value(v)) => Some(v.clone()),
-                        Some(crate::ir::operator::Default::AllAxes) => {
-                            let rank = types.first().map_or(0, TensorType::rank);
-                            Some(AttrValue::Ints((0..rank as i64).collect()))
-                        }
-                        None => None,
-                    };
+                    let default = default.map(|d| d.value(types.first().map_or(0, TensorType::rank)));
                     stated.or(default).ok_or_else(|| fault(format!("the example does not give `{name}`")))?
                 }
             });

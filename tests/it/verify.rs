@@ -11,11 +11,18 @@ fn all_embedded_rules_are_verified() {
     .unwrap();
     let subjects = verify::subjects(&session.rules);
     let start = std::time::Instant::now();
-    let report = verify::check(&subjects, &session.rules, 0);
+    let report = verify::check(
+        &subjects,
+        &session.rules,
+        &session.sources,
+        &verify::Options::default(),
+        &mut verify::cache::Cache::none(),
+    );
     for v in &report.verdicts {
         println!("{}", v.line());
     }
     println!("{}", session.refusal(report.diagnostics()));
+    println!("{} {}", report.programs, report.nodes);
     println!("{:?}", start.elapsed());
     panic!();
 }

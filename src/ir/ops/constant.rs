@@ -6,7 +6,7 @@ use super::premises::{Premises, host};
 use crate::ir::array::{Array, Values};
 use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::{Kernel, Loop, Scalar};
-use crate::ir::memory;
+use crate::ir::memory::{self, OutOfMemory};
 use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError, TypeErrorKind, Where};
 use crate::ir::range::Range;
 use crate::ir::types::{DType, TensorType};
@@ -34,7 +34,7 @@ pub(super) fn all() -> Vec<Arc<dyn Operator>> {
 }
 
 /// Can the dtype hold the value, rounding aside?
-fn holds(dtype: DType, value: f64) -> bool {
+pub(super) fn holds(dtype: DType, value: f64) -> bool {
     match dtype {
         DType::F64 => true,
         DType::F32 => !value.is_finite() || (value as f32).is_finite(),
@@ -46,6 +46,20 @@ fn holds(dtype: DType, value: f64) -> bool {
         }
         DType::I32 => value.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value),
     }
+}
+
+/// A value as a constant of the dtype, rounded once.
+pub(super) fn rounded(dtype: DType, value: f64) -> f64 {
+    if dtype == DType::F32 { f64::from(value as f32) } else { value }
+}
+
+/// `n` times a value that the dtype holds.
+pub(super) fn filled(dtype: DType, n: u64, value: f64) -> Result<Values, OutOfMemory> {
+    Ok(match dtype {
+        DType::F32 | DType::F64 => Values::Float(memory::filled(n, rounded(dtype, value))?),
+        DType::I32 | DType::I64 => Values::Int(memory::filled(n, value as i64)?),
+        DType::Bool => Values::Bool(memory::filled(n, value != 0.0)?),
+    })
 }
 
 impl Operator for Splat {
@@ -79,21 +93,14 @@ impl Operator for Splat {
     fn canonical(&self, attrs: &[AttrValue]) -> Option<Vec<AttrValue>> {
         let [value, AttrValue::Type(ty)] = attrs else { return None };
         let value = value.as_float()?;
-        let rounded = f64::from(value as f32);
-        let changes = ty.dtype == DType::F32 && rounded != value && !value.is_nan();
+        let rounded = rounded(ty.dtype, value);
+        let changes = rounded != value && !value.is_nan();
         changes.then(|| vec![AttrValue::float(rounded), AttrValue::Type(ty.clone())])
     }
 
     fn reference(&self, eval: &Eval<'_>) -> Result<Array, EvalError> {
         let value = eval.call.attrs[0].as_float().unwrap_or(0.0);
-        let n = eval.result.shape.elements();
-        let values = match eval.result.dtype {
-            DType::F32 | DType::F64 => {
-                Values::Float(memory::filled(n, eval.precision.round(eval.result.dtype, value))?)
-            }
-            DType::I32 | DType::I64 => Values::Int(memory::filled(n, value as i64)?),
-            DType::Bool => Values::Bool(memory::filled(n, value != 0.0)?),
-        };
+        let values = filled(eval.result.dtype, eval.result.shape.elements(), value)?;
         Ok(Array::new(eval.result.shape.clone(), values))
     }
 

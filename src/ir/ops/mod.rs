@@ -1,18 +1,21 @@
 //! The operators, one file per family: name, parameters, typing rule, reference semantics and lowering together.
 
+mod axes;
 mod binary;
+mod concat;
 mod constant;
 mod indexing;
 mod logic;
 mod matmul;
 mod movement;
-
+mod places;
 mod premises;
 mod reduce;
 mod softmax;
 #[cfg(test)]
 mod tests;
 mod unary;
+mod window;
 
 use std::sync::Arc;
 
@@ -33,10 +36,14 @@ pub fn all() -> Vec<Arc<dyn Operator>> {
         logic::all(),
         reduce::all(),
         movement::all(),
+        axes::all(),
+        window::all(),
+        places::all(),
         matmul::all(),
         softmax::all(),
         indexing::all(),
         constant::all(),
+        concat::all(),
     ]
     .into_iter()
     .flatten()

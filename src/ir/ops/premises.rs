@@ -55,8 +55,8 @@ impl<'a> Premises<'a> {
     }
 
     /// The operand's name in the signature.
-    pub fn operand_name(&self, operand: usize) -> &'a str {
-        self.signature.operand_names().nth(operand).unwrap_or("x")
+    pub fn operand_name(&self, operand: usize) -> String {
+        self.signature.operand_label(operand, self.call.operands.len())
     }
 
     pub fn error(&self, kind: TypeErrorKind, place: Where, message: impl AsRef<str>) -> TypeError {
@@ -93,7 +93,7 @@ impl<'a> Premises<'a> {
                 Where::Operand(operand),
                 format!("needs {}, but `{name}` is {ty}", accept.describe()),
             )
-            .help(accept.way_out(name)))
+            .help(accept.way_out(&name)))
     }
 
     /// The operand is I64, as indices are.
@@ -152,15 +152,20 @@ impl<'a> Premises<'a> {
             .help(way_out))
     }
 
-    /// `axis` lies in `0..rank`.
+    /// `axis` lies in `0..rank`, the rank of operand 0.
     pub fn axis(&self, axis: i64, rank: usize) -> Result<usize, TypeError> {
+        self.axis_of(&self.operand_name(0), axis, rank)
+    }
+
+    /// `axis` lies in `0..rank`, the rank of what `name` says.
+    pub fn axis_of(&self, name: &str, axis: i64, rank: usize) -> Result<usize, TypeError> {
         match usize::try_from(axis) {
             Ok(a) if a < rank => Ok(a),
             _ => Err(self
                 .error(
                     TypeErrorKind::Axis,
                     Where::Attr("axis"),
-                    format!("has no axis {axis} here: `{}` has rank {rank}", self.operand_name(0)),
+                    format!("has no axis {axis} here: `{name}` has rank {rank}"),
                 )
                 .help(axes_of_rank(rank))),
         }
@@ -194,6 +199,19 @@ pub(super) fn axes_of_rank(rank: usize) -> String {
         1 => "the only axis is 0 (or -1, from the end)".into(),
         _ => format!("axes are 0 to {} (or -{rank} to -1, from the end)", rank - 1),
     }
+}
+
+/// `axes` ascending, distinct, in range.
+pub(super) fn check_axes(premises: &Premises<'_>, axes: &[i64], rank: usize) -> Result<(), TypeError> {
+    for axis in axes {
+        premises.axis(*axis, rank)?;
+    }
+    if !axes.is_sorted_by(|a, b| a < b) {
+        return Err(premises
+            .error(TypeErrorKind::Axis, Where::Attr("axis"), format!("needs distinct ascending axes, not {axes:?}"))
+            .help(axes_of_rank(rank)));
+    }
+    Ok(())
 }
 
 /// A small host type, for the instances of operators.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::binary::{greater, lesser};
-use super::premises::{Accept, Premises, axes_of_rank, host};
+use super::premises::{Accept, Premises, check_axes, host};
 use super::unary::wrap;
 use crate::ir::array::{Array, Values, linear, points};
 use crate::ir::attr::{AttrKind, AttrValue};
@@ -63,19 +63,6 @@ fn reduced(shape: &Shape, axes: &[i64], keepdims: bool) -> Vec<u64> {
 fn result_map(rank: usize, axes: &[i64], keepdims: bool) -> Vec<MapDim> {
     let gone = |d: usize| axes.contains(&(d as i64));
     (0..rank).filter(|d| keepdims || !gone(*d)).map(|d| if gone(d) { MapDim::Zero } else { MapDim::Dim(d) }).collect()
-}
-
-/// `axes` ascending, distinct, in range.
-fn check_axes(premises: &Premises<'_>, axes: &[i64], rank: usize) -> Result<(), TypeError> {
-    for axis in axes {
-        premises.axis(*axis, rank)?;
-    }
-    if !axes.is_sorted_by(|a, b| a < b) {
-        return Err(premises
-            .error(TypeErrorKind::Axis, Where::Attr("axis"), format!("needs distinct ascending axes, not {axes:?}"))
-            .help(axes_of_rank(rank)));
-    }
-    Ok(())
 }
 
 /// The number of elements that each result element is made of.

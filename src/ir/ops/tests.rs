@@ -30,6 +30,20 @@ fn axes(axes: &[i64], keepdims: bool) -> Vec<AttrValue> {
     vec![AttrValue::Ints(axes.to_vec()), AttrValue::Bool(keepdims)]
 }
 
+fn windows(lists: &[&[i64]]) -> Vec<AttrValue> {
+    lists.iter().map(|l| AttrValue::Ints(l.to_vec())).collect()
+}
+
+/// The attributes of a `pad` of a vector.
+fn pads(low: i64, high: i64, value: f64, interior: i64) -> Vec<AttrValue> {
+    let list = |v| AttrValue::Ints(vec![v]);
+    vec![list(low), list(high), AttrValue::float(value), list(interior)]
+}
+
+fn iota(shape: &[i64], axis: i64, dtype: DType) -> Vec<AttrValue> {
+    vec![AttrValue::Ints(shape.to_vec()), AttrValue::Int(axis), AttrValue::DType(dtype)]
+}
+
 fn infer(op: &str, operands: &[TensorType], attrs: &[AttrValue]) -> Result<TensorType, TypeError> {
     let registry = Registry::builtin();
     let id = registry.id(op).expect("a known operator");
@@ -81,7 +95,8 @@ fn every_instance_is_well_typed_and_ranks_1_to_4_occur() {
             assert!(operands.iter().all(|t| t.placement == result.placement));
             ranks.push(operands.first().unwrap_or(&result).rank().max(result.rank()));
         }
-        let least = if ["matmul", "take_along_axis", "scatter_along_axis"].contains(&op.name()) { 2 } else { 1 };
+        let least =
+            if ["matmul", "take_along_axis", "scatter_along_axis", "tril"].contains(&op.name()) { 2 } else { 1 };
         for rank in least..=4 {
             assert!(ranks.contains(&rank), "{} has no instance of rank {rank}", op.name());
         }
@@ -123,7 +138,7 @@ fn violated_premises_are_named() {
         (refused("neg", &[host(DType::Bool, &[2])], &[]), TypeErrorKind::DType),
         (refused("add", &[f32s(&[2]), host_i32.clone()], &[]), TypeErrorKind::DType),
         (refused("less", &[host(DType::Bool, &[2]), host(DType::Bool, &[2])], &[]), TypeErrorKind::DType),
-        (refused("logical_and", &[host_i32.clone(), host_i32], &[]), TypeErrorKind::DType),
+        (refused("logical_and", &[host_i32.clone(), host_i32.clone()], &[]), TypeErrorKind::DType),
         (refused("select", &[f32s(&[2]), f32s(&[2]), f32s(&[2])], &[]), TypeErrorKind::DType),
         (refused("sum", &[f32s(&[2, 3])], &axes(&[2], false)), TypeErrorKind::Axis),
         (refused("sum", &[f32s(&[2, 3])], &axes(&[-1], false)), TypeErrorKind::Axis),
@@ -138,6 +153,26 @@ fn violated_premises_are_named() {
         (refused("broadcast", &[f32s(&[1])], &[AttrValue::Ints(vec![1 << 40, 1 << 40])]), TypeErrorKind::Overflow),
         (refused("reshape", &[f32s(&[2, 3])], &[AttrValue::Ints(vec![5])]), TypeErrorKind::Shape),
         (refused("transpose", &[f32s(&[2, 3])], &[AttrValue::Ints(vec![0, 0])]), TypeErrorKind::Axis),
+        (refused("unsqueeze", &[f32s(&[2])], &[axis(2)]), TypeErrorKind::Axis),
+        (refused("squeeze", &[f32s(&[2])], &[axis(1)]), TypeErrorKind::Axis),
+        (refused("squeeze", &[f32s(&[1, 2])], &[axis(1)]), TypeErrorKind::Shape),
+        (refused("slice", &[f32s(&[2])], &windows(&[&[0, 0], &[2], &[1]])), TypeErrorKind::Attribute),
+        (refused("slice", &[f32s(&[2])], &windows(&[&[-1], &[2], &[1]])), TypeErrorKind::Attribute),
+        (refused("slice", &[f32s(&[2])], &windows(&[&[0], &[2], &[0]])), TypeErrorKind::Attribute),
+        (refused("slice", &[f32s(&[2])], &windows(&[&[0], &[3], &[1]])), TypeErrorKind::Shape),
+        (refused("slice", &[f32s(&[2])], &windows(&[&[2], &[1], &[1]])), TypeErrorKind::Shape),
+        (refused("pad", &[host_i32.clone()], &pads(1, 0, 0.5, 0)), TypeErrorKind::Attribute),
+        (refused("pad", &[f32s(&[2])], &pads(-1, 0, 0.0, 0)), TypeErrorKind::Attribute),
+        (refused("pad", &[f32s(&[2])], &pads(0, 0, 1e39, 0)), TypeErrorKind::Attribute),
+        (refused("pad", &[f32s(&[2])], &pads(i64::MAX, i64::MAX, 0.0, 0)), TypeErrorKind::Overflow),
+        (refused("pad", &[f32s(&[9])], &pads(0, 0, 0.0, i64::MAX)), TypeErrorKind::Overflow),
+        (refused("reverse", &[f32s(&[2, 3])], &[AttrValue::Ints(vec![2])]), TypeErrorKind::Axis),
+        (refused("reverse", &[f32s(&[2, 3])], &[AttrValue::Ints(vec![1, 0])]), TypeErrorKind::Axis),
+        (refused("tril", &[f32s(&[2])], &[]), TypeErrorKind::Rank),
+        (refused("iota", &[], &iota(&[2], 1, DType::I64)), TypeErrorKind::Axis),
+        (refused("iota", &[], &iota(&[2], 0, DType::Bool)), TypeErrorKind::DType),
+        (refused("iota", &[], &iota(&[1 << 32], 0, DType::I32)), TypeErrorKind::DType),
+        (refused("iota", &[], &iota(&[-2], 0, DType::I64)), TypeErrorKind::Attribute),
         (refused("matmul", &[f32s(&[3]), f32s(&[3, 1])], &[]), TypeErrorKind::Rank),
         (refused("matmul", &[f32s(&[1, 2, 3]), f32s(&[3, 1])], &[]), TypeErrorKind::Rank),
         (refused("matmul", &[f32s(&[2, 2, 3]), f32s(&[1, 3, 1])], &[]), TypeErrorKind::Shape),
@@ -230,6 +265,21 @@ fn movement_and_matmul() {
     assert_same(&eval("matmul", &[x, (DType::F64, t)], &[]), &[14.0, 32.0, 32.0, 77.0]);
     let batched = eval("matmul", &[floats(&[2, 1, 1], &[2.0, 3.0]), floats(&[2, 1, 1], &[5.0, 7.0])], &[]);
     assert_same(&batched, &[10.0, 21.0]);
+}
+
+#[test]
+fn windows_and_places() {
+    let x = floats(&[5], &[1.0, 2.0, NAN, 4.0, -0.0]);
+    let one = std::slice::from_ref(&x);
+    assert_same(&eval("slice", one, &windows(&[&[1], &[5], &[3]])), &[2.0, -0.0]);
+    assert_same(&eval("slice", one, &windows(&[&[1], &[4], &[9]])), &[2.0]);
+    assert_same(&eval("reverse", one, &windows(&[&[0]])), &[-0.0, 4.0, NAN, 2.0, 1.0]);
+    let two = floats(&[2], &[-0.0, NAN]);
+    assert_same(&eval("pad", &[two], &pads(1, 2, 7.5, 1)), &[7.5, -0.0, 7.5, NAN, 7.5, 7.5]);
+    let square = floats(&[2, 2], &[-0.0, NAN, INF, NAN]);
+    assert_same(&eval("tril", &[square], &[]), &[-0.0, 0.0, INF, NAN]);
+    assert_eq!(eval("iota", &[], &iota(&[2, 2], 0, DType::I64)).ints(), [0, 0, 1, 1]);
+    assert_same(&eval("iota", &[], &iota(&[2, 2], 1, DType::F32)), &[0.0, 1.0, 0.0, 1.0]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::vocabulary::{Verb, Vocabulary};
 
 /// Greatest rank, number of elements and number of results.
 pub const MAX_RANK: usize = 5;
-const MAX_ELEMENTS: u64 = 400;
+pub const MAX_ELEMENTS: u64 = 400;
 const MAX_RESULTS: usize = 5;
 
 /// Dimensions, the likelier ones several times. 17 and 67 are no multiples of any vector width.

@@ -6,7 +6,7 @@ use kina_ad::ir::attr::format_float;
 use kina_ad::ir::operator::Default as AttrDefault;
 use kina_ad::ir::{AttrKind, AttrValue, DType, Param, TensorType};
 
-use super::build::{Builder, MAX_RANK, bounded, host};
+use super::build::{Builder, MAX_ELEMENTS, MAX_RANK, bounded, host};
 use super::coverage;
 use super::script::Numbers;
 use super::vocabulary::{Callee, Vocabulary};
@@ -15,6 +15,9 @@ use super::vocabulary::{Callee, Vocabulary};
 pub const FLOATS: [f64; 12] =
     [1.0, 2.0, 0.5, -1.0, 0.0, -0.25, 3.0, -0.0, 0.1, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
 const INTS: [i64; 6] = [1, 2, 0, -1, 3, -7];
+
+/// What a call may grow to, in elements.
+const LARGEST: u64 = 4 * MAX_ELEMENTS;
 
 /// A well-typed call.
 pub struct Plan {
@@ -48,6 +51,13 @@ pub fn operand_types(
     numbers: &mut Numbers<'_>,
 ) -> Vec<TensorType> {
     match callee.name.as_str() {
+        "nll" | "cross_entropy" | "weighted_cross_entropy" => {
+            let axis = attrs.first().and_then(AttrValue::as_int).unwrap_or(0) as usize;
+            let rows = if axis < base.rank() { base.with_shape(base.shape.without(axis)) } else { base.clone() };
+            let classes = base.shape.get(axis).copied().unwrap_or(1);
+            let all = [base.clone(), rows.with_dtype(DType::I64), host(base.dtype, vec![classes])];
+            all.into_iter().take(callee.signature.operand_count()).collect()
+        }
         "take_along_axis" => {
             let axis = attrs.first().and_then(AttrValue::as_int).unwrap_or(0) as usize;
             if axis >= base.rank() {
@@ -61,6 +71,16 @@ pub fn operand_types(
             dims.truncate(dims.len() - 2);
             dims.extend([columns, Builder::dim(numbers)]);
             vec![base.clone(), host(base.dtype, dims)]
+        }
+        "concat" => {
+            let axis = attrs.first().and_then(AttrValue::as_int).unwrap_or(0) as usize;
+            let count = *numbers.pick(&[2, 3, 1]);
+            let mut part = || {
+                let mut dims = base.shape.to_vec();
+                dims.get_mut(axis).into_iter().for_each(|d| *d = Builder::dim(numbers));
+                host(base.dtype, dims)
+            };
+            std::iter::once(base.clone()).chain((1..count).map(|_| part())).collect()
         }
         "select" => vec![base.with_dtype(DType::Bool), base.clone(), base.clone()],
         _ => vec![base.clone(); callee.signature.operand_count()],
@@ -127,6 +147,11 @@ pub fn operand_dtypes(vocabulary: &Vocabulary<'_>, callee: &Callee) -> BTreeSet<
 }
 
 impl Plan {
+    /// The rank that axes count in.
+    fn rank(&self) -> usize {
+        self.operands.first().unwrap_or(&self.result).rank()
+    }
+
     /// The call with operands around a type.
     fn around(
         vocabulary: &Vocabulary<'_>,
@@ -136,7 +161,7 @@ impl Plan {
         numbers: &mut Numbers<'_>,
     ) -> Option<Plan> {
         let attrs: Vec<AttrValue> =
-            callee.signature.attrs().map(|(_, kind, _)| attribute(kind, base, reshaping, numbers)).collect();
+            callee.signature.attr_params().map(|param| any_attribute(param, base, reshaping, numbers)).collect();
         let operands = operand_types(callee, base, &attrs, numbers);
         Plan::typed(vocabulary, callee, operands, attrs)
     }
@@ -148,7 +173,7 @@ impl Plan {
         operands: Vec<TensorType>,
         attrs: Vec<AttrValue>,
     ) -> Option<Plan> {
-        let result = vocabulary.result(callee, &operands, &attrs)?;
+        let result = vocabulary.result(callee, &operands, &attrs).filter(|ty| ty.shape.elements() <= LARGEST)?;
         // An empty list of axes is what leaving `axis` out may mean; it cannot be written.
         let unwritten = |((_, kind, default), value): ((&str, AttrKind, Option<&AttrDefault>), &AttrValue)| {
             let none = kind == AttrKind::Axes && value.as_ints().is_some_and(<[i64]>::is_empty);
@@ -189,7 +214,7 @@ impl Builder<'_> {
         }
         let dtypes: Vec<DType> = plan.operands.iter().map(|t| t.dtype).collect();
         self.features.insert(coverage::call(&callee.name, &dtypes));
-        let rank = plan.operands.first().map_or(0, TensorType::rank);
+        let rank = plan.rank();
         for ((name, kind, _), value) in callee.signature.attrs().zip(&plan.attrs) {
             self.features.extend(coverage::attribute(&callee.name, name, kind, value, rank));
         }
@@ -251,9 +276,10 @@ impl Builder<'_> {
                 self.operand_of(&callee.name, *place)
             };
             // An operand that comes after attributes goes by its name.
-            arguments.push(match callee.signature.params().get(i) {
-                Some(Param::Operand(_)) => argument,
-                _ => format!("{}={argument}", callee.signature.operand_names().nth(i).unwrap_or_default()),
+            let in_front = callee.signature.params().iter().take_while(|p| p.is_operand()).count();
+            arguments.push(match callee.signature.param_of(i, operands.len()).0 {
+                param if param < in_front => argument,
+                param => format!("{}={argument}", callee.signature.operand_names().nth(param).unwrap_or_default()),
             });
         }
         if let (Some(operator), [a, b]) = (infix(&callee.name), &arguments[..])
@@ -264,15 +290,11 @@ impl Builder<'_> {
         if let ("neg", 0, [a]) = (callee.name.as_str(), form, &arguments[..]) {
             return format!("-{a}");
         }
-        let method = form == 1 && literal != 8 && matches!(callee.signature.params().first(), Some(Param::Operand(_)));
-        let rank = plan.operands.first().map_or(0, TensorType::rank);
+        let method = form == 1 && literal != 8 && callee.signature.params().first().is_some_and(Param::is_operand);
+        let rank = plan.rank();
         let receiver = if method { format!("{}.", arguments.remove(0)) } else { String::new() };
         for ((name, kind, default), value) in callee.signature.attrs().zip(&plan.attrs) {
-            let is_default = match default {
-                Some(AttrDefault::Value(default)) => default == value,
-                Some(AttrDefault::AllAxes) => value.as_ints().is_some_and(|axes| axes.len() == rank),
-                None => false,
-            };
+            let is_default = default.is_some_and(|default| default.value(rank) == *value);
             if is_default && (numbers.below(2) == 0 || value.as_ints().is_some_and(<[i64]>::is_empty)) {
                 continue;
             }
@@ -290,6 +312,7 @@ impl Builder<'_> {
                 None => ty.to_string(),
             },
             (AttrKind::Axis, AttrValue::Int(axis)) if numbers.one_in(3) => (axis - rank as i64).to_string(),
+            (AttrKind::NewAxis, AttrValue::Int(axis)) if numbers.one_in(3) => (axis - rank as i64 - 1).to_string(),
             (AttrKind::Axes | AttrKind::Permutation, AttrValue::Ints(axes)) => {
                 let from_end = numbers.below(3);
                 let written: Vec<String> = axes
@@ -307,8 +330,23 @@ impl Builder<'_> {
     }
 }
 
-/// An attribute of the kind, for an operand of the type.
-pub fn attribute(kind: AttrKind, base: &TensorType, reshaping: bool, numbers: &mut Numbers<'_>) -> AttrValue {
+/// An attribute that the parameter accepts, for an operand of the type.
+fn any_attribute(param: &Param, base: &TensorType, reshaping: bool, numbers: &mut Numbers<'_>) -> AttrValue {
+    match param {
+        Param::Attr { kind: AttrKind::Word, words, .. } => AttrValue::Word(numbers.pick(words).to_string()),
+        Param::Attr { name, kind, .. } => attribute(name, *kind, base, reshaping, numbers),
+        Param::Operand(_) | Param::Variadic(_) => AttrValue::Bool(false),
+    }
+}
+
+/// An attribute of the name and kind, for an operand of the type.
+pub fn attribute(
+    name: &str,
+    kind: AttrKind,
+    base: &TensorType,
+    reshaping: bool,
+    numbers: &mut Numbers<'_>,
+) -> AttrValue {
     let rank = base.rank();
     match kind {
         AttrKind::Bool => AttrValue::Bool(numbers.below(2) == 1),
@@ -319,7 +357,12 @@ pub fn attribute(kind: AttrKind, base: &TensorType, reshaping: bool, numbers: &m
             // Every dtype holds 0 and 1.
             numbers.below(2) as f64
         }),
+        // Of a dimension of size 1, which can be taken out, if there is one.
+        AttrKind::Axis if reshaping && base.shape.contains(&1) => {
+            AttrValue::Int(base.shape.iter().position(|d| *d == 1).unwrap_or(0) as i64)
+        }
         AttrKind::Axis => AttrValue::Int(numbers.below(rank.max(1)) as i64),
+        AttrKind::NewAxis => AttrValue::Int(numbers.below(rank + 1) as i64),
         AttrKind::Axes => {
             let one = numbers.below(rank.max(1)) as i64;
             let others = [0, 0, numbers.next(), u8::MAX][numbers.below(4)];
@@ -327,9 +370,21 @@ pub fn attribute(kind: AttrKind, base: &TensorType, reshaping: bool, numbers: &m
         }
         AttrKind::Shape if reshaping => AttrValue::Ints(refactored(&base.shape, numbers)),
         AttrKind::Shape => AttrValue::Ints(stretched(&base.shape, numbers)),
+        AttrKind::PerAxis => {
+            let mut number = |d: u64| match name {
+                // In the lower half of the axis, and in the upper one.
+                "start" => numbers.below(d as usize / 2 + 1) as u64,
+                "limit" => d - numbers.below(d as usize / 2 + 1) as u64,
+                "stride" => [1, 1, 2, 3][numbers.below(4)],
+                _ => [0, 0, 1, 2][numbers.below(4)],
+            };
+            AttrValue::Ints(base.shape.iter().map(|d| number(*d) as i64).collect())
+        }
         AttrKind::Permutation => AttrValue::Ints(shuffled(rank, numbers)),
         AttrKind::DType => AttrValue::DType(*numbers.pick(&DType::ALL)),
         AttrKind::Type => AttrValue::Type(base.clone()),
+        // Patterns have their words.
+        AttrKind::Word => AttrValue::Word(String::new()),
     }
 }
 

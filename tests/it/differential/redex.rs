@@ -79,12 +79,12 @@ impl Builder<'_> {
         }
         let base = operands.first().map_or(wish, |first| &self.values[*first].ty).clone();
         let mut values = Vec::new();
-        for ((_, kind, _), pattern) in callee.signature.attrs().zip(attrs) {
+        for ((name, kind, _), pattern) in callee.signature.attrs().zip(attrs) {
             let mut draw = || match kind {
                 AttrKind::Float => AttrValue::float(*numbers.pick(&FLOATS)),
                 _ => {
-                    let reshaping = name == "reshape";
-                    attribute(kind, &base, reshaping, numbers)
+                    let reshaping = matches!(callee.name.as_str(), "reshape" | "squeeze");
+                    attribute(name, kind, &base, reshaping, numbers)
                 }
             };
             values.push(match pattern {

@@ -105,6 +105,12 @@ impl<'r> Vocabulary<'r> {
 
     /// The bound on the elements of an operand, if the call has one.
     pub fn bound(&self, callee: &Callee, operands: &[TensorType], attrs: &[AttrValue]) -> Option<Bound> {
+        // What a definition indexes with, only its name tells.
+        let loss = matches!(callee.name.as_str(), "nll" | "cross_entropy" | "weighted_cross_entropy");
+        if let (true, Some(AttrValue::Int(axis))) = (loss, attrs.first()) {
+            let size = operands.first()?.shape.get(usize::try_from(*axis).ok()?).copied()?;
+            return Some(Bound { operand: 1, size });
+        }
         let Kind::Operator(id) = callee.kind else { return None };
         let operands: Vec<&TensorType> = operands.iter().collect();
         self.rules.registry.op(id).bound(Call { operands: &operands, attrs })
