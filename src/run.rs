@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::egraph::Differentiated;
+use crate::egraph::{Differentiated, Gradient};
 use crate::exec::{Tensor, TensorError};
 use crate::interp::{self, GradReport, GradientProbe, InterpError};
 use crate::ir::{Array, Graph, Level, Precision, Registry};
@@ -104,6 +104,18 @@ pub fn run(
     }
 }
 
+/// What a numeric check of every gradient needs.
+pub fn probes(program: &Differentiated) -> Vec<GradientProbe> {
+    let probe = |g: &Gradient| GradientProbe {
+        name: g.name.clone(),
+        primal: g.primal,
+        param: g.param,
+        gradient: g.gradient,
+        cotangent: g.cotangent,
+    };
+    program.gradients.iter().map(probe).collect()
+}
+
 /// Compares every gradient of a differentiated program with finite differences at the given inputs.
 ///
 /// # Errors
@@ -115,17 +127,7 @@ pub fn check_program(
     seed: u64,
 ) -> Result<GradReport, RunError> {
     let arrays: Vec<Array> = inputs.iter().map(|t| t.to_array()).collect::<Result<_, _>>()?;
-    let probes: Vec<GradientProbe> = program
-        .gradients
-        .iter()
-        .map(|g| GradientProbe {
-            name: g.name.clone(),
-            primal: g.primal,
-            param: g.param,
-            gradient: g.gradient,
-            cotangent: g.cotangent,
-        })
-        .collect();
+    let probes = probes(program);
     Ok(interp::check_gradients(&program.tape, registry, arrays, &probes, seed)?)
 }
 

@@ -5,6 +5,7 @@
 
 mod check_rules;
 mod emit;
+mod format;
 mod grad;
 mod output;
 mod rules;
@@ -13,6 +14,7 @@ mod run;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::diagnostics::{Diagnostic, Diagnostics};
@@ -41,7 +43,7 @@ enum Command {
     Grad(grad::GradArgs),
     /// Print one stage of the compilation.
     Emit(emit::EmitArgs),
-    /// List or show the loaded rules.
+    /// List or show the loaded rules, write new ones, format rule files.
     Rules(rules::RulesArgs),
 }
 
@@ -149,10 +151,21 @@ fn unreadable(name: &str, error: &str) -> Failure {
     Failure::Refused(Refusal { diagnostics, sources: crate::diagnostics::SourceMap::new() })
 }
 
+/// `kina-ad 0.1.0 (rules 0123456789abcdef)`: the hash is that of the default profile.
+fn print_version() -> Result<(), Failure> {
+    let session = Session::new(&RuleOptions::default())?;
+    let text = format!("kina-ad {} (rules {})\n", env!("CARGO_PKG_VERSION"), session.rules.hash());
+    output::write_data(text.as_bytes(), None)
+}
+
 /// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
+        // The hash costs the loading of all rules: only who asks for it waits.
+        Err(error) if error.kind() == ErrorKind::DisplayVersion => {
+            return Messages::new(false).finish(print_version());
+        }
         Err(error) => {
             // Help and version are data, everything else is wrong usage.
             let code = if error.use_stderr() { 2 } else { 0 };
@@ -166,7 +179,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => args.program.rules.json,
         Command::Grad(args) => args.program.rules.json,
         Command::Emit(args) => args.program.rules.json,
-        Command::Rules(args) => args.rules().json,
+        Command::Rules(args) => args.json(),
     };
     let mut messages = Messages::new(json);
     let result = match cli.command {

@@ -9,6 +9,7 @@ mod render;
 mod source;
 
 pub use json::{JSON_VERSION, to_json};
+pub(crate) use render::is_unseen;
 pub use render::{Style, render};
 use smallvec::{SmallVec, smallvec};
 pub use source::{FileId, Position, SourceFile, SourceMap, Span};

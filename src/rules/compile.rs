@@ -9,7 +9,7 @@ use super::scope::{Callee, Compiled, Library, Scope, bind_args};
 use super::term::{AttrTerm, AttrTermKind, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span, closest};
 use crate::ir::operator::{Default as AttrDefault, Words, listed};
-use crate::ir::{AttrKind, AttrValue, OpId, Param, Registry, RuleRef, Signature, TensorType};
+use crate::ir::{AttrKind, AttrValue, OpId, Param, RuleRef, Signature};
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, Line, RewriteItem, UnaryOp, VjpItem};
 
 /// How a rule is named and placed in everything it makes.
@@ -703,7 +703,7 @@ fn premise_shape(span: Span, op: &str, signature: &Signature) -> Diagnostic {
         .help(format!("write `y = {op}{}`", plain_call(signature)))
 }
 
-fn plain_call(signature: &Signature) -> String {
+pub(super) fn plain_call(signature: &Signature) -> String {
     let names = signature.params().iter().map(|p| match p {
         Param::Variadic(name) => format!("*{name}"),
         p => p.name().to_owned(),
@@ -731,27 +731,4 @@ fn domain_shape(span: Span) -> Diagnostic {
     Diagnostic::error("E0411", "a domain compares a named tensor with a number")
         .at(span, "not of that form")
         .help("e.g. `domain x > 0 && y <= 1`")
-}
-
-/// A stub for an operator without a VJP, ready to be filled in.
-pub fn stub(op: OpId, registry: &Registry) -> String {
-    let operator = registry.op(op);
-    let call = plain_call(operator.signature());
-    let premise = format!("  y = {}{call}", operator.name());
-    let bar = "-".repeat(premise.len().saturating_sub(2).max(3));
-    let mut out =
-        format!("/// {}: say here why it is so.\nvjp {} {{\n{premise}\n  {bar}\n", operator.name(), operator.name());
-    // Integers and Bools carry no cotangent.
-    let instances = operator.instances();
-    let variadic = operator.signature().variadic_place();
-    for (i, name) in operator.signature().operand_names().enumerate() {
-        let of_param = |types: &[TensorType]| {
-            operator.signature().split(types).get(i).is_some_and(|part| part.iter().any(|ty| ty.dtype.is_float()))
-        };
-        let conclusion = if instances.iter().any(|(types, _)| of_param(types)) { "g_y * TODO" } else { "none" };
-        let index = if variadic == Some(i) { "[i]" } else { "" };
-        out.push_str(&format!("  g_{name}{index} = {conclusion}\n"));
-    }
-    out.push_str("}\n");
-    out
 }

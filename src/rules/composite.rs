@@ -4,13 +4,11 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::builders::{ArrayBuilder, PointwiseBuilder, TypeBuilder};
+use super::family;
 use super::rule::Def;
 use super::term::expand;
-use crate::ir::operator::{Call, Default, Eval, Operator, Signature};
-use crate::ir::{
-    Array, AttrKind, AttrValue, DType, EvalError, Kernel, Placement, Registry, Shape, TensorType, Trap, TypeError,
-    TypeErrorKind, Where,
-};
+use crate::ir::operator::{Call, Eval, Operator, Signature};
+use crate::ir::{Array, AttrValue, EvalError, Kernel, Registry, TensorType, Trap, TypeError, TypeErrorKind, Where};
 
 /// The operator of a `def`. Its body refers to operators of the registry that it is itself part of, so both are
 /// set once that registry exists.
@@ -93,45 +91,10 @@ impl Operator for Composite {
         expand(def, &operands, call.attrs, &mut builder).is_ok() && builder.pointwise
     }
 
-    /// All combinations of a small family of types that the body accepts, with the default attributes, and where there is no
-    /// default with one that fits most operators. None if an attribute is of a kind that has no such value.
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
-        let shapes: [&[u64]; 4] = [&[3], &[2, 3], &[2, 1, 3], &[2, 3, 1, 2]];
-        let mut out = Vec::new();
-        let attrs: Option<Vec<AttrValue>> = self
-            .signature
-            .attrs()
-            .enumerate()
-            .map(|(i, (_, kind, default))| match (default, kind) {
-                (Some(Default::Value(v)), _) => Some(v.clone()),
-                (_, AttrKind::Bool) => Some(AttrValue::Bool(false)),
-                (_, AttrKind::Int | AttrKind::Axis | AttrKind::NewAxis) => Some(AttrValue::Int(0)),
-                // Ascending, as bounds are, and none a number that arithmetic treats in a special way.
-                (_, AttrKind::Float) => Some(AttrValue::float(i as f64 - 0.5)),
-                (_, AttrKind::Axes) => Some(AttrValue::Ints(vec![0])),
-                (
-                    _,
-                    AttrKind::Shape
-                    | AttrKind::PerAxis
-                    | AttrKind::Permutation
-                    | AttrKind::DType
-                    | AttrKind::Type
-                    | AttrKind::Word,
-                ) => None,
-            })
-            .collect();
-        let Some(attrs) = attrs else { return out };
-        for shape in shapes {
-            for dtype in [DType::F32, DType::F64] {
-                let Ok(shape) = Shape::new(shape.to_vec()) else { continue };
-                let ty = TensorType::new(dtype, shape, Placement::Host);
-                let operands = vec![ty; self.signature.operand_count()];
-                let types: Vec<&TensorType> = operands.iter().collect();
-                if self.infer(Call { operands: &types, attrs: &attrs }).is_ok() {
-                    out.push((operands, attrs.clone()));
-                }
-            }
+        match self.body() {
+            Ok((def, registry)) => family::of_def(def, &registry),
+            Err(_) => Vec::new(),
         }
-        out
     }
 }

@@ -8,6 +8,7 @@ use super::RuleSet;
 use super::compile::{compile_rewrite, compile_vjp};
 use super::composite::Composite;
 use super::define::compile_def;
+use super::hash::Content;
 use super::rule::{Def, Vjp};
 use super::scope::Library;
 use super::typecheck;
@@ -113,6 +114,7 @@ pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostic
     }
     let mut rules = assemble(&items, typed_already, sources, bag)?;
     rules.candidates = candidate_spans;
+    rules.content = Arc::new(Content::new(items));
     if bag.has_errors() { None } else { Some(rules) }
 }
 
@@ -154,7 +156,7 @@ fn give_way(
                 _ => "to load it with the profile, give it another name".to_owned(),
             };
             bag.push(
-                Diagnostic::warning("E0418", format!("there is a `{name}` already: this one would need `override`"))
+                Diagnostic::warning("E0419", format!("there is a `{name}` already: this one would need `override`"))
                     .at(place, "checked in its place")
                     .also(first, "loaded is this one")
                     .help(help),
@@ -167,6 +169,18 @@ fn give_way(
         }
         false
     });
+}
+
+/// The `.rules` files of a directory, by name.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn rule_files(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
+    let mut files: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).collect();
+    files.retain(|p| p.extension().is_some_and(|e| e == "rules"));
+    files.sort();
+    Ok(files)
 }
 
 /// Reading and parsing, each file once.
@@ -182,16 +196,8 @@ struct Files<'a> {
 impl Files<'_> {
     fn path(&mut self, path: &Path, imported: Option<Span>) {
         if path.is_dir() {
-            let entries = std::fs::read_dir(path).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
-            match entries {
-                Ok(entries) => {
-                    let mut files: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).collect();
-                    files.retain(|p| p.extension().is_some_and(|e| e == "rules"));
-                    files.sort();
-                    for file in files {
-                        self.path(&file, imported);
-                    }
-                }
+            match rule_files(path) {
+                Ok(files) => files.iter().for_each(|file| self.path(file, imported)),
                 Err(error) => self.unreadable(path, &error, imported),
             }
             return;
@@ -311,6 +317,7 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
         rewrites: Vec::new(),
         defs: BTreeMap::new(),
         candidates: BTreeSet::new(),
+        content: Arc::default(),
     };
     for item in unique_vjps(items, bag) {
         if bag.is_full() {

@@ -14,10 +14,13 @@ mod composite;
 mod define;
 pub mod example;
 pub mod extent;
+pub mod family;
+mod hash;
 pub mod listing;
 pub mod load;
 pub mod rule;
 mod scope;
+mod stub;
 pub mod term;
 pub mod typecheck;
 
@@ -25,12 +28,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use builders::{ArrayBuilder, GraphBuilder, TypeBuilder};
-pub use compile::stub;
-pub use load::{Profile, RuleOptions, load};
+pub use load::{Profile, RuleOptions, load, rule_files};
 pub use rule::{
     AttrPattern, Conclusion, Def, DomainCompare, DomainFact, Kink, Pattern, Rewrite, RewriteClass, RuleHead, VarKind,
     Vjp,
 };
+pub use stub::{Stub, stub, stub_of};
 
 use crate::diagnostics::Span;
 use crate::ir::{AttrValue, Graph, NodeId, OpId, Registry, TypeError};
@@ -48,9 +51,17 @@ pub struct RuleSet {
     defs: BTreeMap<Arc<str>, Arc<Def>>,
     /// The places of the rules that were loaded as candidates.
     candidates: BTreeSet<Span>,
+    /// What the rules were compiled from, for their hash.
+    content: Arc<hash::Content>,
 }
 
 impl RuleSet {
+    /// Sixteen hexadecimal digits that tell rule sets apart. The order of files and rules, their layout, comments and
+    /// documentation have no part in it, nor has a VJP that an `override` replaces. The first call does the work.
+    pub fn hash(&self) -> String {
+        format!("{:016x}", self.content.hash())
+    }
+
     /// The VJPs of an operator, the primary one first.
     pub fn vjps(&self, op: OpId) -> &[Arc<Vjp>] {
         self.vjps.get(&op).map_or(&[], Vec::as_slice)

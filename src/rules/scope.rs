@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::attributes::AttrFunction;
 use super::rule::{Def, Var, VarKind};
+use super::stub::TODO;
 use super::term::{
     AttrArg, AttrTerm, AttrTermKind, ListTerm, Local, LocalId, LocalValue, Tensor, Term, TermKind, TypeProperty, VarId,
 };
@@ -355,7 +356,13 @@ impl<'a> Scope<'a> {
                     let kind = AttrTermKind::Const(AttrValue::DType(dtype));
                     return Some(Compiled::Attr(AttrTerm { kind, span }));
                 }
-                if self.unknown.insert(name.clone()) {
+                if &**name == TODO {
+                    bag.push(
+                        Diagnostic::error("E0401", format!("`{TODO}` stands where this rule is still to be written"))
+                            .at(span, "to be filled in")
+                            .help(format!("put an expression in its place; bound here: {}", self.bound_names())),
+                    );
+                } else if self.unknown.insert(name.clone()) {
                     let names = self.names.keys().chain(self.elements.iter().map(|e| &e.name)).map(|k| &**k);
                     bag.push(
                         Diagnostic::error("E0401", format!("`{name}` is not bound in this rule"))

@@ -16,6 +16,8 @@ mod depth;
 mod error;
 mod expr;
 mod form;
+#[cfg(test)]
+mod formatting;
 mod grammar;
 mod print;
 mod program;
@@ -31,7 +33,7 @@ pub use comments::{Comment, comments};
 pub use depth::{MAX_BRACKETS, MAX_NAME, MAX_NESTING, MAX_TEXT, on_big_stack};
 pub use expr::MAX_HEIGHT;
 pub use form::{Form, PROGRAM_HEAD};
-pub use print::{Remarks, print_expr, print_program};
+pub use print::{Remarks, format_rules, print_expr, print_program};
 pub use program::parse_program;
 pub use rules::parse_rules;
 pub use strange::utf8;

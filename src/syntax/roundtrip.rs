@@ -24,7 +24,11 @@ fn ident(name: &str) -> Ident {
 
 /// The tree as text without places. (NaN is unequal to itself, but not its text.)
 fn shape(program: &Program) -> String {
-    let text = format!("{:?}", program.body);
+    without_places(&format!("{:?}", program.body))
+}
+
+/// The text that `Debug` gives a tree, without places.
+pub(super) fn without_places(text: &str) -> String {
     let mut parts = text.split("Span {");
     let first = parts.next().unwrap_or_default().to_owned();
     // A span holds no braces.
@@ -64,7 +68,7 @@ fn round_trip(program: &Program) -> Result<(), String> {
 }
 
 /// Names, among them those of heads and types, and some that begin like a reserved word or a number.
-fn names() -> impl Strategy<Value = Ident> {
+pub(super) fn names() -> impl Strategy<Value = Ident> {
     const NAMES: [&str; 13] =
         ["x", "y", "_", "e1", "program", "tuple", "F32", "host", "axis", "let_", "infx", "reverseMode", "f"];
     prop::sample::select(&NAMES[..]).prop_map(ident)
@@ -100,7 +104,7 @@ fn args(inner: impl Strategy<Value = Expr> + Clone) -> impl Strategy<Value = Vec
     prop::collection::vec(arg.prop_map(|(name, spread, value)| Arg { name, spread, value }), 0..4)
 }
 
-fn trees() -> impl Strategy<Value = Expr> {
+pub(super) fn trees() -> impl Strategy<Value = Expr> {
     const BINARY: [BinaryOp; 14] = [
         BinaryOp::Add,
         BinaryOp::Sub,

@@ -61,7 +61,7 @@ fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> RuleFile {
 }
 
 /// How many of the tokens from an item's keyword to the next item's belong to it: with its closing brace it ends.
-fn item_end(tokens: &[Token]) -> usize {
+pub(super) fn item_end(tokens: &[Token]) -> usize {
     match tokens.iter().position(|t| t.kind == Kind::Open(b'{')) {
         Some(open) => (body_end(tokens, open) + 1).min(tokens.len()),
         None => tokens.len(),
@@ -82,7 +82,7 @@ fn no_item(sources: &SourceMap, file: FileId, token: &Token) -> Diagnostic {
 }
 
 /// Indices of the tokens that start an item.
-fn item_starts(tokens: &[Token], text: &str) -> Vec<usize> {
+pub(super) fn item_starts(tokens: &[Token], text: &str) -> Vec<usize> {
     let mut starts = Vec::new();
     for (i, t) in tokens.iter().enumerate() {
         let previous_end = i.checked_sub(1).map_or(0, |p| tokens[p].end);
@@ -103,9 +103,12 @@ fn item_starts(tokens: &[Token], text: &str) -> Vec<usize> {
     starts
 }
 
-/// The `///` lines directly above byte `start`.
+/// The `///` lines directly above byte `start`. What shares its line with the end of another item has none.
 fn doc_above(text: &str, start: usize) -> String {
     let mut line_start = text[..start].rfind(['\n', '\r']).map_or(0, |i| i + 1);
+    if !text[line_start..start].trim_start_matches('\u{FEFF}').trim().is_empty() {
+        return String::new();
+    }
     let mut lines: Vec<&str> = Vec::new();
     while line_start > 0 {
         let above = &text[..line_start];

@@ -66,7 +66,7 @@ fn token(c: char, rest: &str) -> (Kind, usize) {
     let run = |accept: fn(char) -> bool| rest.find(|c| !accept(c)).unwrap_or(rest.len());
     match c {
         c if is_wordlike(c) => {
-            let len = run(is_wordlike);
+            let len = if c.is_ascii_digit() { number(rest) } else { run(is_wordlike) };
             let kind = match c {
                 _ if !rest[..len].is_ascii() => Kind::Stray,
                 '0'..='9' => Kind::Number,
@@ -98,6 +98,23 @@ fn token(c: char, rest: &str) -> (Kind, usize) {
     }
 }
 
+/// The length of a number, with its point and the sign of its exponent where digits follow them.
+fn number(rest: &str) -> usize {
+    let wordlike = |from: usize| rest[from..].find(|c| !is_wordlike(c)).map_or(rest.len(), |len| from + len);
+    let digit_at = |at: usize| rest.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    let are_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let mut end = wordlike(0);
+    if rest[end..].starts_with('.') && digit_at(end + 1) && are_digits(&rest[..end]) {
+        end = wordlike(end + 1);
+    }
+    let mantissa = rest[..end].strip_suffix(['e', 'E']);
+    let is_mantissa = mantissa.is_some_and(|m| m.split('.').all(are_digits));
+    if is_mantissa && rest[end..].starts_with(['+', '-']) && digit_at(end + 1) {
+        end = wordlike(end + 1);
+    }
+    end
+}
+
 /// May stand in what a writer means as one name: letters and digits of any script.
 fn is_wordlike(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
@@ -121,6 +138,17 @@ mod tests {
             (Kind::Close(b'{'), "}"),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn numbers_are_whole() {
+        let found =
+            |text: &str| -> Vec<String> { scan(text, Form::Kina).iter().map(|t| t.text(text).to_owned()).collect() };
+        assert_eq!(found("1e-5 0.25E+10 12.5-3"), ["1e-5", "0.25E+10", "12.5", "-", "3"]);
+        assert_eq!(
+            found("1.5.exp 2.sum 1e-x 2xe-5"),
+            ["1.5", ".", "exp", "2", ".", "sum", "1e", "-", "x", "2xe", "-", "5"]
+        );
     }
 
     #[test]

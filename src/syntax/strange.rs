@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::diagnostics::Diagnostic;
+use crate::diagnostics::{Diagnostic, is_unseen};
 
 /// The text of a program or rule file.
 ///
@@ -35,15 +35,6 @@ impl fmt::Display for Found<'_> {
         }
         f.write_str("`")
     }
-}
-
-/// Characters that show nothing, or that change how others are shown.
-fn is_unseen(c: char) -> bool {
-    let formats = ['\u{AD}', '\u{180E}', '\u{FEFF}'];
-    c.is_control()
-        || c.is_whitespace() && c != ' '
-        || formats.contains(&c)
-        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
 }
 
 /// The character that a keyboard has where a text processor put another one.

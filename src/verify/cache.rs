@@ -31,7 +31,9 @@ struct Entry {
     second_points: usize,
     second: f64,
     policy: bool,
-    not_checked: Option<String>,
+    not_compared: Option<String>,
+    values: usize,
+    ulps: f64,
     not_second: Option<String>,
 }
 
@@ -65,7 +67,9 @@ impl Cache {
             second_points: entry.second_points,
             second: entry.second,
             policy: entry.policy,
-            not_checked: entry.not_checked,
+            not_compared: entry.not_compared,
+            values: entry.values,
+            ulps: entry.ulps,
             not_second: entry.not_second,
             ..Findings::default()
         })
@@ -84,7 +88,9 @@ impl Cache {
             second_points: findings.second_points,
             second: findings.second,
             policy: findings.policy,
-            not_checked: findings.not_checked.clone(),
+            not_compared: findings.not_compared.clone(),
+            values: findings.values,
+            ulps: findings.ulps,
             not_second: findings.not_second.clone(),
         };
         // What is no number has no JSON.

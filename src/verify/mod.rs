@@ -6,6 +6,7 @@
 //! - a [VJP](mod@vjp) against finite differences of its operator, with kinks as stated, and its conclusions
 //!   [differentiated again](mod@second) by the whole set;
 //! - a [rewrite](mod@rewrite) against what its class promises, in f32, f64 and 256 bits;
+//! - a [definition](mod@def) differentiated through, and against overflow on the way;
 //! - `example` lines as written;
 //! - [all rules together](mod@together): every e-node of saturated e-graphs against its class.
 //!
@@ -15,6 +16,7 @@
 pub mod cache;
 mod compare;
 pub mod coverage;
+mod def;
 mod example;
 mod report;
 mod rewrite;
@@ -91,7 +93,7 @@ fn first(subject: &Subject, rules: &RuleSet, seed: u64) -> Findings {
         // With its examples, some of which are points of its own.
         Subject::Vjp(vjp) => return vjp::first_order(vjp, rules, seed),
         Subject::Rewrite(rewrite) => rewrite::check(rewrite, rules, seed),
-        Subject::Def(_) => Findings::default(),
+        Subject::Def(def) => def::check(def, rules, seed),
     };
     for example in &subject.head().examples {
         match example::closed(example, rules) {

@@ -22,8 +22,13 @@ pub struct Findings {
     pub not_second: Option<String>,
     /// A VJP that says it is no derivative.
     pub policy: bool,
-    /// Why nothing was compared.
+    /// Why nothing was compared: such a rule is refused.
     pub not_checked: Option<String>,
+    /// Why nothing was compared of a definition.
+    pub not_compared: Option<String>,
+    /// Of a definition: elements computed with 256 bits, and the worst error of the value in units in the last place.
+    pub values: usize,
+    pub ulps: f64,
     pub warnings: Vec<Diagnostic>,
     pub refusal: Option<Diagnostic>,
 }
@@ -90,7 +95,7 @@ impl Verdict {
             return out;
         }
         let mut parts = Vec::new();
-        if let Some(why) = &f.not_checked {
+        if let Some(why) = &f.not_compared {
             parts.push(format!("not compared: {why}"));
         }
         if f.policy {
@@ -103,6 +108,9 @@ impl Verdict {
                 Kind::Real => format!("at most {} ULP worse", f.worst.ceil()),
             };
             parts.push(format!("{} points, {worst}", f.points));
+        }
+        if f.values > 0 {
+            parts.push(format!("value finite at {} large points", f.values));
         }
         if f.kinks > 0 {
             parts.push(format!("{} at kinks", f.kinks));

@@ -9,9 +9,10 @@ use super::trial::{Trial, second_order_program};
 use super::vjp::{TOLERANCE, Work, conclusion_span};
 use crate::diagnostics::Diagnostic;
 use crate::egraph::differentiate;
-use crate::interp::{Demand, GradientProbe, Verdict, check_gradients_to};
+use crate::interp::{Demand, Verdict, check_gradients_to};
 use crate::ir::{NodeId, NodeKind, OpId, Registry};
 use crate::rules::{RuleSet, Vjp};
+use crate::run::probes;
 
 const DRAWS: [Draw; 3] = [Draw::Normal(1.0), Draw::Positive(1.0), Draw::Unit];
 /// Instances differentiated twice, of different ranks.
@@ -60,17 +61,7 @@ impl Work<'_> {
                     return;
                 }
             };
-            let probes: Vec<GradientProbe> = differentiated
-                .gradients
-                .iter()
-                .map(|g| GradientProbe {
-                    name: g.name.clone(),
-                    primal: g.primal,
-                    param: g.param,
-                    gradient: g.gradient,
-                    cotangent: g.cotangent,
-                })
-                .collect();
+            let probes = probes(&differentiated);
             let mut checked = 0;
             for draw in DRAWS {
                 let mut inputs = self.draw(trial, draw);

@@ -183,6 +183,6 @@ fn stubs_know_which_operands_carry_no_cotangent() {
         let x = tensor<F32, [2, 3], @host> in
         handle f(x) with reverseMode";
     let place = directory(&[("p.kina", program)]);
-    let words = ["E0501", "g_values = g_y * TODO", "g_indices = none"];
+    let words = ["E0501", "g_values  = TODO", "g_indices = none"];
     kina(place.path(), "grad p.kina --no-default-rules").refusal(1, &words).unwrap();
 }

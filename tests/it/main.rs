@@ -21,6 +21,7 @@ mod notation;
 mod operators;
 mod optimiser;
 mod programs;
+mod rule_tools;
 mod scale;
 mod snapshots;
 mod suggestions;

@@ -1,7 +1,12 @@
-//! Trees back to source text, in both forms. What is printed parses to the same tree (up to spans).
+//! Trees back to source text, in both forms, and rule files in one style. What is printed parses to the same tree (up to
+//! spans).
 
 mod kina;
+mod rules;
 mod sexpr;
+mod spacing;
+
+pub use rules::format_rules;
 
 use super::ast::{Expr, Pattern, Program};
 use super::comments::Comment;
