@@ -107,9 +107,8 @@ pub fn premise(
 pub fn said(graph: &mut Graph, vjp: &Vjp, rules: &RuleSet, premise: &Premise) -> Result<Said, Silent> {
     let head = &vjp.head;
     let mut bindings = Bindings::new(head.vars.len(), &head.locals);
-    for (var, node) in vjp.operands.iter().zip(&premise.operands) {
-        bindings.bind_tensor(*var, *node);
-    }
+    let signature = rules.registry.op(vjp.op).signature();
+    vjp.bind_operands(signature, &premise.operands, &mut bindings);
     bindings.bind_tensor(vjp.primal, premise.primal);
     bindings.bind_tensor(vjp.cotangent, premise.cotangent);
     if !typecheck::bind_attrs(&vjp.attrs, &premise.attrs, &mut bindings) {
@@ -121,9 +120,9 @@ pub fn said(graph: &mut Graph, vjp: &Vjp, rules: &RuleSet, premise: &Premise) ->
         return Err(Silent::DoesNotFire);
     }
     let mut said = Said { conclusions: Vec::new(), kinks: Vec::new() };
-    for (conclusion, ty) in vjp.conclusions.iter().zip(&types) {
-        said.conclusions.push(match conclusion {
-            Conclusion::Cotangent(term) if ty.dtype.is_float() => {
+    for (i, ty) in types.iter().enumerate() {
+        said.conclusions.push(match vjp.conclusion(signature, i, types.len(), &mut bindings) {
+            Some(Conclusion::Cotangent(term)) if ty.dtype.is_float() => {
                 bindings.expected = Some(ty.clone());
                 let node = bindings.build(term, &mut builder)?;
                 if builder.ty(node) != *ty {
@@ -135,14 +134,15 @@ pub fn said(graph: &mut Graph, vjp: &Vjp, rules: &RuleSet, premise: &Premise) ->
         });
     }
     for kink in &vjp.kinks {
-        let Some(ty) = types.get(kink.operand).filter(|ty| ty.dtype.is_float()) else { continue };
+        let at = (0..types.len()).find(|i| signature.param_of(*i, types.len()).0 == kink.operand);
+        let Some((at, ty)) = at.map(|at| (at, &types[at])).filter(|(_, ty)| ty.dtype.is_float()) else { continue };
         bindings.expected = Some(ty.clone());
         let condition = bindings.build(&kink.condition, &mut builder)?;
         let value = bindings.build(&kink.value, &mut builder)?;
         if builder.ty(condition) != ty.with_dtype(DType::Bool) || builder.ty(value) != *ty {
             return Err(Silent::IllTyped("a kink".into()));
         }
-        said.kinks.push((kink.operand, condition, value));
+        said.kinks.push((at, condition, value));
     }
     Ok(said)
 }

@@ -20,6 +20,7 @@ pub struct File {
 pub struct Corpus {
     pub files: Vec<File>,
     pub rules: RuleSet,
+    pub sources: SourceMap,
 }
 
 impl Corpus {
@@ -53,8 +54,8 @@ impl Corpus {
             let mutated = wanted.is_empty() || wanted.contains(&canonical(&path));
             files.push(File { name, text, items, mutated });
         }
-        let rules = Loader::new(&files)?.load(None)?;
-        Ok(Corpus { files, rules })
+        let (rules, sources) = Loader::new(&files)?.load(None)?;
+        Ok(Corpus { files, rules, sources })
     }
 }
 
@@ -78,7 +79,7 @@ impl Loader {
     }
 
     /// The rule set with one file's text changed; what loading says if it refuses.
-    pub fn load(&self, changed: Option<(usize, &str)>) -> Result<RuleSet, String> {
+    pub fn load(&self, changed: Option<(usize, &str)>) -> Result<(RuleSet, SourceMap), String> {
         let write = |file: usize, text: &str| std::fs::write(&self.texts[file].0, text).map_err(|e| e.to_string());
         if let Some((file, text)) = changed {
             write(file, text)?;
@@ -94,7 +95,8 @@ impl Loader {
             write(file, &self.texts[file].1)?;
         }
         let first = bag.iter().find(|d| d.code.starts_with('E')).map(|d| format!("{}: {}", d.code, d.message));
-        rules.ok_or_else(|| first.unwrap_or_else(|| "refused without a reason".into()))
+        let rules = rules.ok_or_else(|| first.unwrap_or_else(|| "refused without a reason".into()))?;
+        Ok((rules, sources))
     }
 }
 

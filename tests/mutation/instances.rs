@@ -1,6 +1,6 @@
 //! Types and attributes over which rules are compared.
 
-use kina_ad::ir::{AttrKind, AttrValue, DType, Placement, Registry, Shape, TensorType};
+use kina_ad::ir::{AttrKind, AttrValue, DType, Param, Placement, Registry, Shape, TensorType};
 use kina_ad::rules::{AttrPattern, Pattern, Rewrite, RuleSet, VarKind};
 
 use super::build::{Instance, Sides, sides};
@@ -137,7 +137,7 @@ fn attr_pool(kind: AttrKind) -> Vec<AttrValue> {
         AttrKind::Int => (0..3).map(AttrValue::Int).collect(),
         // Also the ends of I32, beyond which constants have no value.
         AttrKind::Float => [2.5, 1.0, -3.0, 0.0, -0.0, 2147483647.0, -2147483648.0].map(AttrValue::float).to_vec(),
-        AttrKind::Axis => (0..4).map(AttrValue::Int).collect(),
+        AttrKind::Axis | AttrKind::NewAxis => (0..4).map(AttrValue::Int).collect(),
         AttrKind::Axes => ints(&[&[1], &[0], &[2], &[0, 1], &[1, 2], &[0, 2], &[0, 1, 2], &[]]),
         AttrKind::Shape => SHAPES
             .iter()
@@ -145,6 +145,11 @@ fn attr_pool(kind: AttrKind) -> Vec<AttrValue> {
             .chain(ints(&[&[6], &[3, 2], &[4, 3, 2], &[12], &[2, 2, 3]]))
             .collect(),
         AttrKind::Permutation => ints(&[&[1, 0], &[0, 2, 1], &[2, 0, 1], &[1, 2, 0], &[0, 1], &[0], &[0, 1, 2]]),
+        AttrKind::PerAxis => {
+            ints(&[&[1, 1], &[0, 1], &[1, 2], &[0], &[1], &[2], &[0, 1, 0], &[1, 1, 1], &[2, 3], &[3]])
+        }
+        // Words belong to their parameter.
+        AttrKind::Word => Vec::new(),
         AttrKind::DType => DType::ALL.into_iter().map(AttrValue::DType).collect(),
         AttrKind::Type => pool().map(AttrValue::Type).collect(),
     }
@@ -157,14 +162,20 @@ pub fn of_def(name: &str, rules: &RuleSet) -> Vec<(Vec<TensorType>, Vec<AttrValu
     // All defaults first, then each attribute changed by itself.
     let lists: Vec<Vec<AttrValue>> = def
         .signature
-        .attrs()
+        .params()
+        .iter()
+        .filter_map(|param| match param {
+            Param::Attr { kind, default, words, .. } => Some((*kind, default, words)),
+            _ => None,
+        })
         .enumerate()
-        .map(|(i, (_, kind, default))| {
+        .map(|(i, (kind, default, words))| {
             let mut values = Vec::new();
             if let Some(kina_ad::ir::operator::Default::Value(v)) = default {
                 values.push(v.clone());
             }
             match kind {
+                AttrKind::Word => values.extend(words.iter().map(|w| AttrValue::Word(w.to_string()))),
                 AttrKind::Float => values.extend([i as f64 - 0.5, 0.25, 1.0].map(AttrValue::float)),
                 AttrKind::Axis => values.extend([0, 1, -1].map(AttrValue::Int)),
                 other => values.extend(attr_pool(other).into_iter().take(6)),

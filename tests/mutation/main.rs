@@ -1,84 +1,76 @@
 //! The mutation score of the rule checker: every rule is changed in all the ways that slips of the pen change it, and
 //! the checker must refuse what then means something else.
 //!
-//! `./x mutate` runs it; see docs/mutation.md for what it found.
+//! `./x mutate` runs it; docs/mutation.md has what it found.
 
-mod build;
-mod corpus;
-mod instances;
-mod meaning;
-mod mutants;
-mod operators;
-mod points;
+#[path = "harness.rs"]
+mod harness;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use corpus::{Corpus, Loader};
-use meaning::{Known, Meaning};
+use harness::report::{ByHand, Outcome, WANTED, document};
+
+const HELP: &str = "mutate [--rules FILE].. [--only TEXT] [--every N] [--verbose]
+
+  --rules FILE  mutate the rules of FILE instead of those of rules/
+  --only TEXT   only mutants whose name has TEXT in it
+  --every N     only every Nth mutant
+  --verbose     say what came of every mutant
+
+Without options docs/mutation.md is written anew. Exit 1 if less than 99 % are refused of what means something else.";
 
 fn main() -> ExitCode {
     let mut files = Vec::new();
-    let mut filter = String::new();
+    let (mut only, mut every, mut verbose) = (String::new(), 1, false);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--rules" => files.extend(args.next().map(PathBuf::from)),
-            "--filter" => filter = args.next().unwrap_or_default(),
-            other => {
-                eprintln!("mutate: unknown argument `{other}`; it takes --rules FILE, --filter TEXT");
+            "--only" => only = args.next().unwrap_or_default(),
+            "--every" => every = args.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0).unwrap_or(1),
+            "--verbose" => verbose = true,
+            _ => {
+                eprintln!("{HELP}");
                 return ExitCode::FAILURE;
             }
         }
     }
-    match run(&files, &filter) {
-        Ok(()) => ExitCode::SUCCESS,
+    let whole = files.is_empty() && only.is_empty() && every == 1;
+    match run(&files, &only, every, verbose, whole) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("{error}");
+            eprintln!("mutate: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(files: &[PathBuf], filter: &str) -> Result<(), String> {
-    let corpus = Corpus::read(files)?;
-    let mut all = Vec::new();
-    for (i, file) in corpus.files.iter().enumerate().filter(|(_, f)| f.mutated) {
-        all.extend(mutants::of_file(i, file, &corpus.rules));
-    }
-    all.retain(|m| m.name().contains(filter));
-    eprintln!("{} mutants: {:?}", all.len(), mutants::census(&all));
-    let known = Known::default();
-    let next = AtomicUsize::new(0);
-    let out = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let loader = Loader::new(&corpus.files).expect("a temporary directory");
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(mutant) = all.get(i) else { return };
-                    let start = std::time::Instant::now();
-                    let loaded = loader.load(Some((mutant.file, &mutant.text)));
-                    let at = start.elapsed();
-                    let line = match loaded {
-                        Err(why) => format!("REFUSED {} ({why})", mutant.name()),
-                        Ok(rules) => match meaning::of(mutant, &corpus.rules, &rules, &known) {
-                            Meaning::Changed { shown, at } => format!("CHANGED {at:?} {}: {shown}", mutant.name()),
-                            Meaning::Same(n) => format!("SAME {n} {}", mutant.name()),
-                        },
-                    };
-                    out.lock().expect("no panic").push((i, format!("{line} [{at:?} {:?}]", start.elapsed())));
-                }
-            });
+fn run(files: &[PathBuf], only: &str, every: usize, verbose: bool, whole: bool) -> Result<bool, String> {
+    let choose = |i: usize, m: &harness::mutants::Mutant| i.is_multiple_of(every) && m.name().contains(only);
+    let (corpus, mutants) = harness::collect(files, &choose)?;
+    eprintln!("{} mutants: {:?}", mutants.len(), harness::mutants::census(&mutants));
+    let by_hand = ByHand::read(&std::fs::read_to_string(harness::document_path()).unwrap_or_default());
+    let done = AtomicUsize::new(0);
+    let told = |_: usize, outcome: &Outcome| {
+        let done = 1 + done.fetch_add(1, Ordering::Relaxed);
+        if outcome.survived() && !by_hand.has(&outcome.mutant) {
+            eprintln!("ACCEPTED {} ({:?})", outcome.mutant.name(), outcome.meaning);
+        } else if verbose {
+            eprintln!("{} ({:?}, {:?})", outcome.mutant.name(), outcome.meaning, outcome.judgement);
         }
-    });
-    let mut out = out.into_inner().expect("no panic");
-    out.sort();
-    for (_, line) in out {
-        println!("{line}");
+        if done.is_multiple_of(100) {
+            eprintln!("{done} of {}", mutants.len());
+        }
+    };
+    let outcomes = harness::run(&corpus, &mutants, &told)?;
+    let (score, text) = document(&outcomes, &by_hand);
+    if whole {
+        std::fs::write(harness::document_path(), text).map_err(|e| e.to_string())?;
     }
-    Ok(())
+    let survivors = outcomes.iter().filter(|o| o.survived() && !by_hand.has(&o.mutant)).count();
+    println!("{:.2} % of what means something else is refused; {survivors} accepted", 100.0 * score);
+    Ok(score >= WANTED)
 }

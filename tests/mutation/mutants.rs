@@ -48,8 +48,6 @@ pub struct Mutant {
     pub file: usize,
     /// The operator of mutation.
     pub operator: &'static str,
-    /// Line of the file, from 1.
-    pub line: usize,
     /// What stands there and what stands there instead, as one line each.
     pub before: String,
     pub after: String,
@@ -96,8 +94,7 @@ pub fn of_file(index: usize, file: &File, rules: &RuleSet) -> Vec<Mutant> {
                 continue;
             }
             let (before, after) = shown(&file.text, start, end, &edit.text);
-            let line = 1 + file.text[..start].matches('\n').count();
-            out.push(Mutant { rule: rule.clone(), file: index, operator: edit.operator, line, before, after, text });
+            out.push(Mutant { rule: rule.clone(), file: index, operator: edit.operator, before, after, text });
         }
     }
     out
@@ -138,6 +135,7 @@ fn of_item(item: &Item, text: &str, rules: &RuleSet) -> Vec<Edit> {
                         edits.names.attrs.push(param.name.name.to_string());
                         edits.expr(default, Place::Attr);
                     }
+                    None if !param.words.is_empty() => edits.names.attrs.push(param.name.name.to_string()),
                     None => {
                         let is_attr = edits.used_as_attr(&param.name.name, &def.lines, &def.result);
                         let names = if is_attr { &mut edits.names.attrs } else { &mut edits.names.tensors };
@@ -195,6 +193,10 @@ impl Edits<'_> {
         let mut operands: Vec<&Expr> = Vec::new();
         for (i, arg) in args.iter().enumerate() {
             let ExprKind::Name(name) = &arg.value.kind else { continue };
+            // A list of tensors stands for no tensor.
+            if arg.spread {
+                continue;
+            }
             match params.get(i) {
                 Some(Param::Attr { .. }) => self.names.attrs.push(name.to_string()),
                 _ => {
@@ -323,8 +325,9 @@ impl Edits<'_> {
             ExprKind::Call { callee, args, .. } => {
                 // `abs` is an operator and a function of numbers.
                 self.params(&callee.name).is_some_and(|params| {
-                    params.iter().zip(args).all(|(p, a)| !matches!(p, Param::Operand(_)) || self.is_tensor(&a.value))
-                        || params.iter().filter(|p| matches!(p, Param::Operand(_))).count() > 1
+                    params.iter().zip(args).all(|(p, a)| !is_operand(p) || self.is_tensor(&a.value))
+                        || params.iter().filter(|p| is_operand(p)).count() > 1
+                        || params.iter().any(|p| matches!(p, Param::Variadic(_)))
                 })
             }
             ExprKind::Unary(_, a) => self.is_tensor(a),
@@ -377,10 +380,15 @@ impl Edits<'_> {
                 Some(name) => params.iter().find(|p| p.name() == &*name.name),
                 None => params.get(i),
             });
-            let of_arg = if matches!(param, Some(Param::Operand(_))) { Place::Tensor } else { Place::Attr };
+            let of_arg = if param.is_some_and(is_operand) { Place::Tensor } else { Place::Attr };
             self.walk(&arg.value, of_arg, visit);
         }
     }
+}
+
+/// Does the parameter stand for tensors?
+pub fn is_operand(param: &Param) -> bool {
+    matches!(param, Param::Operand(_) | Param::Variadic(_))
 }
 
 /// Does the parenthesis that opens a text close at its end?

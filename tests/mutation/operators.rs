@@ -3,7 +3,7 @@
 use kina_ad::ir::{AttrKind, Param};
 use kina_ad::syntax::ast::{Arg, BinaryOp, Expr, ExprKind, UnaryOp};
 
-use super::mutants::{Edits, Place, commutes, enclosed};
+use super::mutants::{Edits, Place, commutes, enclosed, is_operand};
 
 /// Names that a rule has bound so far.
 #[derive(Default)]
@@ -48,6 +48,11 @@ const SIBLINGS: &[(&str, &[&str])] = &[
     ("sigmoid", &["tanh"]),
     ("erf", &["erfc", "tanh"]),
     ("erfc", &["erf"]),
+    ("unsqueeze", &["squeeze"]),
+    ("squeeze", &["unsqueeze"]),
+    ("cumsum", &["cumprod"]),
+    ("logsumexp", &["max"]),
+    ("gather", &["scatter_add"]),
     ("logical_and", &["logical_or"]),
     ("logical_or", &["logical_and"]),
     ("take_along_axis", &["scatter_along_axis"]),
@@ -187,7 +192,7 @@ fn call(edits: &mut Edits<'_>, expr: &Expr, callee: &str, args: &[Arg], place: P
     let operands: Vec<&Expr> = args
         .iter()
         .enumerate()
-        .filter(|(i, arg)| arg.name.is_none() && matches!(params.get(*i), Some(Param::Operand(_))))
+        .filter(|(i, arg)| arg.name.is_none() && params.get(*i).is_some_and(is_operand))
         .map(|(_, arg)| &arg.value)
         .collect();
     for pair in operands.windows(2) {
@@ -222,9 +227,9 @@ fn attributes(edits: &mut Edits<'_>, params: &[Param], args: &[Arg], text: &str,
             Some(name) => params.iter().find(|p| p.name() == &*name.name),
             None => params.get(i),
         };
-        let Some(Param::Attr { kind, .. }) = param else { continue };
+        let Some(Param::Attr { kind, words, .. }) = param else { continue };
         let others: &[&str] = match kind {
-            AttrKind::Axis => &["0", "1"],
+            AttrKind::Axis | AttrKind::NewAxis => &["0", "1"],
             AttrKind::Axes => &["[0]", "[1]", "[]"],
             AttrKind::Bool => &["true", "false"],
             _ => &[],
@@ -232,6 +237,9 @@ fn attributes(edits: &mut Edits<'_>, params: &[Param], args: &[Arg], text: &str,
         let name = if *kind == AttrKind::Bool { "change a flag" } else { "change an axis" };
         for other in others {
             edits.push(name, arg.value.span, (*other).into());
+        }
+        for word in words.iter().filter(|_| *kind == AttrKind::Word) {
+            edits.push("change a word", arg.value.span, word.to_string());
         }
     }
     let keeps = params.iter().any(|p| p.name() == "keepdims");
