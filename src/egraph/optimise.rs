@@ -16,7 +16,7 @@ use super::patterns::{commutes, variants};
 use super::space::{Space, SpaceBuilder};
 use super::{Differentiated, ranges};
 use crate::diagnostics::{Diagnostic, Diagnostics};
-use crate::ir::{Level, OpId, Origin};
+use crate::ir::{AttrValue, Level, OpId, Origin};
 use crate::rules::term::{Bindings, TermError, expand};
 use crate::rules::{Pattern, Rewrite, RewriteClass, RuleSet};
 
@@ -292,9 +292,26 @@ impl Run<'_> {
                 .help("restrict the rule with `where`, or mend its right side")
                 .into());
         }
+        // Over the reals 0 and -0 are one value, and so are two roundings of one; but whatever else uses one of two
+        // constants must not get the other.
+        let constants = [class, value].map(|id| self.constant(id));
+        if matches!(constants, [Some(a), Some(b)] if a != b) {
+            return Ok(false);
+        }
         let news = self.space.egraph.union(class, value);
         self.conflict(Some(rule))?;
         Ok(news)
+    }
+
+    /// The value of a class that is known to be a constant.
+    fn constant(&self, class: Id) -> Option<AttrValue> {
+        let splat = self.rules.registry.id("splat")?;
+        self.space.egraph[class].nodes.iter().find_map(|node| match node {
+            ENode::Op(op, children) if *op == splat => {
+                children.first().and_then(|c| self.space.egraph[*c].data.attr().cloned())
+            }
+            _ => None,
+        })
     }
 
     /// The forward values that a class serves, as the e-node says for which it was made.

@@ -53,11 +53,13 @@ pub struct Demand {
     pub tolerance: f64,
     /// Two steps whose slopes agree so settle an element.
     pub agreement: f64,
+    /// Are results of operators that are constants for differentiation held fixed?
+    pub constants: bool,
 }
 
 impl Default for Demand {
     fn default() -> Demand {
-        Demand { tolerance: TOLERANCE, agreement: 1e-9 }
+        Demand { tolerance: TOLERANCE, agreement: 1e-9, constants: true }
     }
 }
 
@@ -137,7 +139,7 @@ fn check(
         return Ok(report);
     }
     let constant = |id: NodeId| match &graph.node(id).kind {
-        NodeKind::Op { op, .. } => registry.op(*op).is_constant(),
+        NodeKind::Op { op, .. } => demand.constants && registry.op(*op).is_constant(),
         _ => false,
     };
     let dependents = evaluator.dependents(probe.primal, probe.param, constant);

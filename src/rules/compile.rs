@@ -634,7 +634,7 @@ impl Parts {
             }
             Line::Kink { span, .. } | Line::NotADerivative(span) | Line::Example { span, .. } => bag.push(
                 Diagnostic::error("E0411", "this line is about the conclusions of a VJP")
-                    .at(*span, "not possible in a `rewrite` or `def`")
+                    .at(*span, "not possible here")
                     .help("remove it; `where`, `domain` and `example CONDITION` may stand in every rule"),
             ),
             Line::BindIndexed { name, .. } => bag.push(

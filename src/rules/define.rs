@@ -111,8 +111,14 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
         params.push(scope.var(name, kind));
     }
     let mut parts = Parts::default();
+    let mut not_a_derivative = None;
     for line in &item.lines {
-        parts.line(&mut scope, line, bag);
+        match line {
+            // Examples may call any definition, this one too: see `load`.
+            Line::Example { conclusion: None, .. } => {}
+            Line::NotADerivative(span) => not_a_derivative = Some(*span),
+            _ => parts.line(&mut scope, line, bag),
+        }
     }
     let result = scope.tensor(&item.result, bag);
     if bag.error_count() > errors {
@@ -121,7 +127,7 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
     let result = result?;
     let mut head = parts.head(scope, rule_ref(&item.name.name, item.name.span, sources), &item.doc, item.span);
     head.extent = measure(&head, [&result], library, bag)?;
-    Some(Def { name: item.name.name.clone(), signature, params, result, head })
+    Some(Def { name: item.name.name.clone(), signature, params, result, not_a_derivative, head })
 }
 
 /// The first word that stands twice.

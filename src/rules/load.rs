@@ -8,6 +8,7 @@ use super::RuleSet;
 use super::compile::{compile_rewrite, compile_vjp};
 use super::composite::Composite;
 use super::define::compile_def;
+use super::example::{self, Example};
 use super::hash::Content;
 use super::rule::{Def, Vjp};
 use super::scope::Library;
@@ -308,6 +309,16 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
             }
         }
     }
+    let mut def_examples: BTreeMap<Arc<str>, Vec<Example>> = BTreeMap::new();
+    for item in &order {
+        let library = Library { registry: &registry, defs: &compiled, failed: &failed };
+        for line in &item.lines {
+            if let Line::Example { condition, conclusion: None, span } = line {
+                let example = example::compile(condition, *span, None, &library, bag);
+                def_examples.entry(item.name.name.clone()).or_default().extend(example);
+            }
+        }
+    }
     let trusted: BTreeSet<Span> = items[..typed_already].iter().filter_map(item_span).collect();
     let is_embedded = |span: Span| trusted.contains(&span);
     let library = Library { registry: &registry, defs: &compiled, failed: &failed };
@@ -317,6 +328,7 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
         rewrites: Vec::new(),
         defs: BTreeMap::new(),
         candidates: BTreeSet::new(),
+        def_examples,
         content: Arc::default(),
     };
     for item in unique_vjps(items, bag) {

@@ -49,6 +49,8 @@ pub struct RuleSet {
     rewrites: Vec<Arc<Rewrite>>,
     /// Composites, by name. Those that have a VJP are operators as well.
     defs: BTreeMap<Arc<str>, Arc<Def>>,
+    /// `example` lines of composites, which may call any composite.
+    def_examples: BTreeMap<Arc<str>, Vec<example::Example>>,
     /// The places of the rules that were loaded as candidates.
     candidates: BTreeSet<Span>,
     /// What the rules were compiled from, for their hash.
@@ -85,6 +87,11 @@ impl RuleSet {
     /// The definition of a composite.
     pub fn def(&self, name: &str) -> Option<&Arc<Def>> {
         self.defs.get(name)
+    }
+
+    /// The `example` lines of a composite.
+    pub fn examples_of(&self, def: &Def) -> &[example::Example] {
+        self.def_examples.get(&def.name).map_or(&[], Vec::as_slice)
     }
 
     /// Was the rule at that place loaded as a candidate?

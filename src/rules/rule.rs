@@ -200,4 +200,6 @@ pub struct Def {
     /// The metavariable of each parameter, in order.
     pub params: Vec<VarId>,
     pub result: Term,
+    /// Where it says that what is differentiated through it is by intent not its derivative.
+    pub not_a_derivative: Option<Span>,
 }

@@ -8,6 +8,7 @@ mod events;
 mod fuse;
 mod nest;
 mod phases;
+mod reunite;
 mod rows;
 mod text;
 

@@ -13,11 +13,11 @@ const ROW_BYTES: u64 = 1 << 20;
 /// How many open groups are looked at for a nest to join.
 const WINDOW: usize = 8;
 
-struct Open {
-    rows: Vec<u64>,
-    nests: Vec<Nest>,
+pub(super) struct Open {
+    pub rows: Vec<u64>,
+    pub nests: Vec<Nest>,
     /// Takes no further nests.
-    closed: bool,
+    pub closed: bool,
 }
 
 /// Puts the units into groups and steps.
@@ -44,15 +44,15 @@ pub(super) fn group(schedule: &mut Schedule, graph: &Graph, units: Vec<Unit>) {
 fn fused(schedule: &mut Schedule, graph: &Graph, units: Vec<Unit>) {
     let mut open: Vec<Open> = Vec::new();
     let mut group_of: Vec<Option<usize>> = vec![None; schedule.values.len()];
-    let mut steps = Vec::new();
+    // Checks, each with the number of groups before it.
+    let mut checks: Vec<(usize, usize)> = Vec::new();
     // Groups before it run before the last check.
     let mut barrier = 0;
     for unit in units {
         let nest = match unit {
             Unit::Check(site) => {
-                steps.extend((barrier..open.len()).map(Step::Run));
                 barrier = open.len();
-                steps.push(Step::Check(site));
+                checks.push((barrier, site));
                 continue;
             }
             Unit::Nest(nest) => nest,
@@ -82,9 +82,27 @@ fn fused(schedule: &mut Schedule, graph: &Graph, units: Vec<Unit>) {
         }
         open[g].nests.push(nest);
     }
-    steps.extend((barrier..open.len()).map(Step::Run));
-    schedule.steps = steps;
+    // No group crosses a check.
+    let mut rest = open;
+    let mut open: Vec<Open> = Vec::new();
+    let mut taken = 0;
+    for (before, site) in checks {
+        let behind = rest.split_off(before - taken);
+        taken = before;
+        let first = open.len();
+        open.extend(super::reunite::reunite(schedule, std::mem::replace(&mut rest, behind)));
+        schedule.steps.extend((first..open.len()).map(Step::Run));
+        schedule.steps.push(Step::Check(site));
+    }
+    let first = open.len();
+    open.extend(super::reunite::reunite(schedule, rest));
+    schedule.steps.extend((first..open.len()).map(Step::Run));
 
+    for (g, group) in open.iter().enumerate() {
+        for r in group.nests.iter().flat_map(|n| &n.results) {
+            group_of[r.value.index()] = Some(g);
+        }
+    }
     let mut kept = pinned(schedule, graph);
     for (g, group) in open.iter().enumerate() {
         for v in group.nests.iter().flat_map(Nest::operands) {
@@ -182,16 +200,19 @@ fn parallel_prefix(nest: &Nest) -> usize {
 }
 
 /// A reduction that visits more points than any operand has elements (a matmul): it reuses its operands across rows,
-/// so rows are the wrong order for it.
+/// so rows are the wrong order for it. One that reads nothing but its own row's elements reuses none.
 fn is_contraction(schedule: &Schedule, nest: &Nest) -> bool {
     let operands = nest.operands();
+    let rows: Vec<MapDim> = (0..parallel_prefix(nest)).filter(|d| nest.domain[*d] > 1).map(MapDim::Dim).collect();
+    let own = nest.gathers.is_empty() && nest.reads.iter().all(|r| rows.iter().all(|d| r.map.contains(d)));
     !nest.is_map()
         && !operands.is_empty()
+        && !own
         && operands.iter().all(|v| schedule.value(*v).ty.shape.elements() < nest.points())
 }
 
 /// How many outer dimensions the group and the nest can share, if joining them is possible and of use.
-fn common_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Option<usize> {
+pub(super) fn common_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Option<usize> {
     if group.closed {
         return None;
     }

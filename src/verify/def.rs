@@ -37,7 +37,7 @@ pub fn check(def: &Def, rules: &RuleSet, seed: u64) -> Findings {
     for (i, (types, attrs)) in calls.iter().enumerate() {
         overflow(def, rules, types, attrs, seed + i as u64, &mut findings);
         // A VJP of its own is checked as such.
-        if !findings.is_refused() && rules.registry.id(&def.name).is_none() {
+        if !findings.is_refused() && rules.registry.id(&def.name).is_none() && def.not_a_derivative.is_none() {
             let (types, attrs) = in_f64(types.clone(), attrs.clone());
             gradient(def, rules, &types, &attrs, seed + i as u64, &mut findings);
         }
@@ -45,6 +45,7 @@ pub fn check(def: &Def, rules: &RuleSet, seed: u64) -> Findings {
             return findings;
         }
     }
+    findings.policy = def.not_a_derivative.is_some();
     findings
 }
 
@@ -118,7 +119,7 @@ fn gradient(def: &Def, rules: &RuleSet, types: &[TensorType], attrs: &[AttrValue
     let probes = probes(&differentiated);
     for (i, drawn) in DRAWS.into_iter().enumerate() {
         let inputs = draw(&graph, drawn, attrs, &def.name, seed + 100 * i as u64);
-        let demand = Demand { tolerance: TOLERANCE, agreement: AGREEMENT };
+        let demand = Demand { tolerance: TOLERANCE, agreement: AGREEMENT, constants: false };
         let report = check_gradients_to(&demand, &differentiated.tape, &rules.registry, inputs.clone(), &probes, 0);
         let Ok(report) = report else { continue };
         for gradient in report.gradients {
@@ -135,7 +136,7 @@ fn gradient(def: &Def, rules: &RuleSet, types: &[TensorType], attrs: &[AttrValue
                             .at(def.head.span, "differentiated through this definition")
                             .note(format!("relative error {}", number(gradient.worst)))
                             .note(format!("at {}", describe_point(&names, &inputs, None)))
-                            .help("is a part of it held constant by `stop_gradient`, or a VJP of its operators wrong? A `vjp` of its own overrides both"),
+                            .help("is a VJP of its operators wrong, or a part held constant by `stop_gradient`? If that is meant, say `not_a_derivative`"),
                     );
                 }
             }

@@ -95,7 +95,11 @@ fn first(subject: &Subject, rules: &RuleSet, seed: u64) -> Findings {
         Subject::Rewrite(rewrite) => rewrite::check(rewrite, rules, seed),
         Subject::Def(def) => def::check(def, rules, seed),
     };
-    for example in &subject.head().examples {
+    let examples = match subject {
+        Subject::Def(def) => rules.examples_of(def),
+        _ => &subject.head().examples,
+    };
+    for example in examples {
         match example::closed(example, rules) {
             Ok(()) => findings.examples += 1,
             Err(refusal) => findings.refuse(*refusal),

@@ -138,3 +138,41 @@ fn composites_expand_or_are_differentiated_whole() {
     let place = directory(&[("d.rules", rules), ("p.kina", &bad)]);
     kina(place.path(), "grad p.kina --rules d.rules").refusal(1, &["E0304", "axis 5 is out of range"]).unwrap();
 }
+
+#[test]
+fn losses_and_gradients_go_through_the_rows_once() {
+    let losses = [
+        ("nll(targets, axis=AXIS)", 1),
+        ("nll(targets, axis=AXIS, ignore_index=0, reduction=sum)", 1),
+        ("nll(targets, axis=AXIS, reduction=mean)", 1),
+        ("cross_entropy(targets, axis=AXIS, label_smoothing=0.1, reduction=mean)", 1),
+        ("cross_entropy(targets, axis=AXIS, label_smoothing=0.1)", 1),
+    ];
+    for (loss, exps) in losses {
+        for (dims, axis) in [(&[2u64, 5, 1000][..], 2), (&[64, 300], 1)] {
+            let rows: Vec<u64> = (0..dims.len()).filter(|d| *d != axis).map(|d| dims[d]).collect();
+            let call = loss.replace("AXIS", &axis.to_string());
+            let program = format!(
+                "let f = fn(logits: tensor<F32, {dims:?}, @host>) {{
+                   let targets = tensor<I64, {rows:?}, @host> in logits.{call} }} in
+                 let logits = tensor<F32, {dims:?}, @host> in handle f(logits) with reverseMode"
+            );
+            let mut session = session();
+            let graph = session.check("loss.kina", &program, &CheckOptions::default()).unwrap();
+            let mut program = session.differentiate(&graph).unwrap();
+            let optimised = session.optimise(&mut program, Level::O2).unwrap();
+            let what = format!("{call} of {dims:?}");
+            assert_eq!(optimised.report.as_ref().unwrap().stop, Stop::Saturated, "{what}");
+            assert_eq!(calls(&session, &optimised.graph, "exp").len(), exps, "{what}");
+            let schedule = session.schedule(&optimised).unwrap();
+            // One group reads whole rows of logits, and it writes the gradient.
+            let elements = dims.iter().product::<u64>();
+            let over_all = |g: &&kina_ad::schedule::Group| g.nests.iter().any(|n| n.points() >= elements);
+            let groups: Vec<_> = schedule.groups.iter().filter(over_all).collect();
+            assert_eq!(groups.len(), 1, "{what}");
+            assert_eq!(groups[0].rows(), &rows, "{what}");
+            // Nothing of the size of the logits but the gradient itself.
+            assert!(schedule.workspace < elements * 4 / 2, "{what}: {} bytes", schedule.workspace);
+        }
+    }
+}
