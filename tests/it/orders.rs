@@ -35,7 +35,7 @@ fn numbers(ty: &TensorType, salt: usize) -> Tensor {
         DType::F32 => Data::F32((0..count).map(|i| float(i) as f32).collect()),
         DType::I64 => Data::I64(vec![0; count]),
         DType::I32 => Data::I32(vec![0; count]),
-        DType::Bool => Data::Bool((0..count).map(|i| i % 2 == 0).collect()),
+        DType::Bool => Data::Bool((0..count).map(|i| u8::from(i % 2 == 0)).collect()),
     };
     Tensor::new(ty.shape.clone(), data).unwrap()
 }
