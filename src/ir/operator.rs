@@ -475,6 +475,11 @@ pub trait Operator: Send + Sync {
         Range::of_type(result)
     }
 
+    /// The same where all operands are one value.
+    fn range_of_one(&self, operand: Range, call: Call<'_>, result: &TensorType) -> Range {
+        self.range(&vec![operand; call.operands.len()], call, result)
+    }
+
     /// Does each element of the result depend on the elements at its own place alone?
     fn is_elementwise(&self, call: Call<'_>, result: &TensorType) -> bool {
         self.kernel(call, result).is_elementwise()
