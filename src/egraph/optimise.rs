@@ -106,6 +106,11 @@ pub fn saturate(
     budget: Budget,
 ) -> Result<Report, Diagnostics> {
     let space = &mut program.space;
+    if level == Level::O2 {
+        for (primary, alternative) in &program.alternatives {
+            space.egraph.union(*primary, *alternative);
+        }
+    }
     let allowed = |class: RewriteClass| match level {
         Level::O0 => false,
         Level::O1 => class == RewriteClass::Exact,

@@ -114,7 +114,13 @@ impl Prover<'_> {
                 (None, None) => return Range::of_type(ty),
             }
         }
-        space.registry().op(op).range(&ranges, Call { operands: &types, attrs: &attrs }, ty)
+        let call = Call { operands: &types, attrs: &attrs };
+        let operator = space.registry().op(op);
+        let one = |a: &Id| space.egraph.find(*a) == space.egraph.find(children[0]);
+        match &ranges[..] {
+            [first, _, ..] if children[..ranges.len()].iter().all(one) => operator.range_of_one(*first, call, ty),
+            _ => operator.range(&ranges, call, ty),
+        }
     }
 }
 
@@ -143,6 +149,20 @@ mod tests {
         assert!(!holds(&space, p, Gt, 0.0) && !holds(&space, p, Lt, 1.0));
         assert!(holds(&space, sum, Ge, 0.0) && holds(&space, doubled, Le, 2.0) && !holds(&space, doubled, Le, 1.0));
         assert!(!holds(&space, x, Ge, 0.0));
+
+        // A square is one, whatever is squared.
+        let square = op(&mut space, "mul", &[x, x], &[]);
+        let other = op(&mut space, "mul", &[x, p], &[]);
+        let nothing = op(&mut space, "sub", &[x, x], &[]);
+        assert!(holds(&space, square, Ge, 0.0) && !holds(&space, other, Ge, 0.0) && holds(&space, nothing, Le, 0.0));
+        // e^x for an x with bounds.
+        let e = op(&mut space, "exp", &[p], &[]);
+        let free = op(&mut space, "exp", &[x], &[]);
+        assert!(holds(&space, e, Gt, 0.9) && holds(&space, e, Lt, 2.72) && !holds(&space, free, Gt, 0.0));
+        let chosen = op(&mut space, "greater", &[x, p], &[]);
+        let chosen = op(&mut space, "select", &[chosen, p, e], &[]);
+        let joined = op(&mut space, "concat", &[chosen, p, e], &[AttrValue::Int(0)]);
+        assert!(holds(&space, joined, Ge, 0.0) && holds(&space, joined, Le, 2.72) && !holds(&space, joined, Le, 1.0));
 
         // x is equal to its own absolute value: a cycle, and a fact about x.
         let abs = op(&mut space, "abs", &[x], &[]);

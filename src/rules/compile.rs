@@ -673,7 +673,23 @@ impl Parts {
             (Some(t), None) => (t, compare, b),
             (None, Some(t)) => (t, flipped, a),
             _ => {
-                bag.push(domain_shape(condition.span));
+                let named = |e: &Expr| match &e.kind {
+                    ExprKind::Name(name) if scope.is_bound(name) => Some((name.clone(), scope.lookup_var(name))),
+                    _ => None,
+                };
+                bag.push(match named(a).or_else(|| named(b)) {
+                    Some((name, Some(v))) if matches!(scope.vars[v.0 as usize].kind, VarKind::Attr(_)) => {
+                        Diagnostic::error("E0411", format!("`{name}` is an attribute, and a domain is about tensors"))
+                            .at(condition.span, "known when the rule fires")
+                            .help("write `where` instead of `domain`")
+                    }
+                    Some((name, None)) => {
+                        Diagnostic::error("E0411", format!("`{name}` is a local definition, of which nothing is known"))
+                            .at(condition.span, "a domain is about what the rule matches")
+                            .help("state what holds for the names that it is computed from")
+                    }
+                    _ => domain_shape(condition.span),
+                });
                 return;
             }
         };

@@ -13,11 +13,11 @@ use super::hash::Content;
 use super::numbers;
 use super::rule::{Def, Vjp};
 use super::scope::Library;
-use super::typecheck;
+use super::typecheck::{self, Ahead};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use crate::ir::{OpId, Operator, Registry};
 use crate::syntax::ast::{DefItem, Expr, ExprKind, Item, Line, RewriteItem, VjpItem};
-use crate::syntax::{PROGRAM_HEAD, parse_rules, utf8};
+use crate::syntax::{PROGRAM_HEAD, parse_rules, read_text};
 
 /// Which embedded files are loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,7 +79,7 @@ const EMBEDDED: &[Embedded] = &[
 /// Loads, compiles and checks the rules of `options`. `None` if there were errors, which are in the bag with
 /// their places.
 pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostics) -> Option<RuleSet> {
-    let mut files = Files { sources, bag, seen: BTreeSet::new(), items: Vec::new(), embedded: 0 };
+    let mut files = Files { sources, bag, seen: BTreeSet::new(), items: Vec::new(), embedded: 0, depth: 0 };
     if !options.no_default_rules {
         for file in EMBEDDED {
             if options.profile == Profile::Default || !file.derivatives {
@@ -92,13 +92,13 @@ pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostic
     let mut given: Vec<&PathBuf> = options.files.iter().collect();
     given.sort();
     for path in given {
-        files.path(path, None);
+        files.path(path, Named::Directly);
     }
     let loaded = files.items.len();
     let mut given: Vec<&PathBuf> = options.candidates.iter().collect();
     given.sort();
     for path in given {
-        files.path(path, None);
+        files.path(path, Named::Directly);
     }
     let mut embedded = files.embedded;
     let (mut items, candidates) = {
@@ -193,39 +193,85 @@ struct Files<'a> {
     items: Vec<Item>,
     /// How many of the items are embedded ones.
     embedded: usize,
+    /// Files that import each other, down to the one that is read.
+    depth: usize,
+}
+
+/// Most rule files that import each other in a chain, and most rule files in all.
+const MAX_IMPORTS: usize = 64;
+const MAX_FILES: usize = 1000;
+
+/// Who names a file.
+#[derive(Clone, Copy)]
+enum Named {
+    /// The user, who may name a pipe.
+    Directly,
+    /// A directory that the user names.
+    ByDirectory,
+    ByImport(Span),
+}
+
+impl Named {
+    fn tell(self, diagnostic: Diagnostic) -> Diagnostic {
+        match self {
+            Named::ByImport(span) => diagnostic.at(span, "imported here"),
+            Named::Directly | Named::ByDirectory => diagnostic,
+        }
+    }
 }
 
 impl Files<'_> {
-    fn path(&mut self, path: &Path, imported: Option<Span>) {
+    fn path(&mut self, path: &Path, named: Named) {
         if path.is_dir() {
             match rule_files(path) {
-                Ok(files) => files.iter().for_each(|file| self.path(file, imported)),
-                Err(error) => self.unreadable(path, &error, imported),
+                Ok(files) => {
+                    let named = match named {
+                        Named::Directly => Named::ByDirectory,
+                        named => named,
+                    };
+                    files.iter().for_each(|file| self.path(file, named));
+                }
+                Err(error) => {
+                    let message = format!("cannot read the rule file `{}`: {error}", path.display());
+                    let diagnostic = Diagnostic::error("E0701", message).help("check the path and its permissions");
+                    self.bag.push(named.tell(diagnostic));
+                }
             }
+            return;
+        }
+        // Opening a pipe that nobody writes to would wait for ever.
+        let is_strange = std::fs::metadata(path).is_ok_and(|m| !m.is_file());
+        if is_strange && !matches!(named, Named::Directly) {
+            self.refuse(named, format!("`{}` is not a regular file", path.display()), "name a file of rules");
             return;
         }
         let identity = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if !self.seen.insert(identity) {
             return;
         }
-        let name = path.display().to_string();
-        match std::fs::read(path).map(|bytes| utf8(&name, bytes)) {
-            Ok(Ok(text)) => self.parse(&name, &text, path.parent()),
-            Ok(Err(diagnostic)) => self.bag.push(match imported {
-                Some(span) => diagnostic.at(span, "imported here"),
-                None => *diagnostic,
-            }),
-            Err(error) => self.unreadable(path, &error, imported),
+        if self.seen.len() > MAX_FILES {
+            if self.seen.len() == MAX_FILES + 1 {
+                self.refuse(named, format!("more than {MAX_FILES} rule files"), "put several into one");
+            }
+            return;
+        }
+        if self.depth > MAX_IMPORTS {
+            let message = format!("rule files import each other more than {MAX_IMPORTS} levels deep");
+            self.refuse(named, message, "import the file from one nearer to the first");
+            return;
+        }
+        match read_text("the rule file ", path) {
+            Ok(text) => {
+                self.depth += 1;
+                self.parse(&path.display().to_string(), &text, path.parent());
+                self.depth -= 1;
+            }
+            Err(diagnostic) => self.bag.push(named.tell(*diagnostic)),
         }
     }
 
-    fn unreadable(&mut self, path: &Path, error: &std::io::Error, imported: Option<Span>) {
-        let message = format!("cannot read the rule file `{}`: {error}", path.display());
-        let diagnostic = Diagnostic::error("E0701", message).help("check the path and its permissions");
-        self.bag.push(match imported {
-            Some(span) => diagnostic.at(span, "imported here"),
-            None => diagnostic,
-        });
+    fn refuse(&mut self, named: Named, message: String, help: &str) {
+        self.bag.push(named.tell(Diagnostic::error("E0415", message).help(help)));
     }
 
     /// Parses a text and follows its imports, relative to `directory`; embedded files import embedded ones.
@@ -238,9 +284,11 @@ impl Files<'_> {
                     Some(directory) => {
                         let relative = Path::new(&*path);
                         if relative.components().any(|c| matches!(c, Component::Prefix(_))) {
+                            let help = "write the path relative to this file, with `/` between its parts";
+                            self.refuse(Named::ByImport(span), format!("cannot import `{path}`"), help);
                             continue;
                         }
-                        self.path(&directory.join(relative), Some(span));
+                        self.path(&directory.join(relative), Named::ByImport(span));
                     }
                     None => self.bag.push(
                         Diagnostic::error("E0415", "an embedded rule file cannot import")
@@ -332,13 +380,14 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
         def_examples,
         content: Arc::default(),
     };
+    let mut ahead = Ahead::default();
     for item in unique_vjps(items, bag) {
         if bag.is_full() {
             return None;
         }
         if let Some(vjp) = compile_vjp(item, &library, sources, bag) {
             if !is_embedded(item.span) {
-                typecheck::vjp(&vjp, &registry, bag);
+                typecheck::vjp(&vjp, &registry, &mut ahead, bag);
             }
             rules.vjps.entry(vjp.op).or_default().push(Arc::new(vjp));
         }
@@ -353,11 +402,12 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
         for mut rewrite in compile_rewrite(item, &library, sources, bag) {
             rewrite.needs_numbers = numbers::needs_numbers(&rewrite, &registry);
             if !is_embedded(item.span) {
-                typecheck::rewrite(&rewrite, &registry, bag);
+                typecheck::rewrite(&rewrite, &registry, &mut ahead, bag);
             }
             rules.rewrites.push(Arc::new(rewrite));
         }
     }
+    bag.extend(ahead.report());
     rules.rewrites.sort_by(|a, b| a.head.rule.cmp(&b.head.rule));
     orphans(&rules.vjps, bag);
     rules.defs = compiled;

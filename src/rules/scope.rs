@@ -559,6 +559,14 @@ impl<'a> Scope<'a> {
     fn is_type(&self, attr: &AttrTerm) -> bool {
         match &attr.kind {
             AttrTermKind::Var(v) => self.vars[v.0 as usize].kind == VarKind::Attr(Some(AttrKind::Type)),
+            AttrTermKind::Local(l) => match &self.locals[l.0 as usize].value {
+                LocalValue::Attr(value) => self.is_type(value),
+                LocalValue::Tensor(_) => false,
+            },
+            AttrTermKind::Const(value) => value.as_type().is_some(),
+            AttrTermKind::Of(property, _) => *property == TypeProperty::Type,
+            AttrTermKind::Call(function, _) => matches!(function, AttrFunction::WithShape | AttrFunction::WithDType),
+            AttrTermKind::If(_, a, b) => self.is_type(a) && self.is_type(b),
             _ => false,
         }
     }

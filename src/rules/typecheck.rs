@@ -15,8 +15,57 @@ const INSTANCES: usize = 12;
 /// Steps of each of many searches for varied instances.
 const VARIED_STEPS: usize = 4_000;
 
+/// Steps that typing all rules ahead may take: files are untrusted, and may hold very many rules.
+const ALL_STEPS: usize = 4_000_000;
+
+/// What is left of the steps for all rules.
+pub struct Ahead {
+    steps: usize,
+    /// The first rule that none were left for, with the number of such rules.
+    left_out: Option<(Span, usize)>,
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Ahead { steps: ALL_STEPS, left_out: None }
+    }
+}
+
+impl Ahead {
+    /// Are there steps left for a rule? If not, that is noted.
+    fn begins(&mut self, head: &RuleHead) -> bool {
+        if self.steps > 0 {
+            return true;
+        }
+        let (first, count) = self.left_out.unwrap_or((head.span, 0));
+        self.left_out = Some((first, count + 1));
+        false
+    }
+
+    fn spend(&mut self, steps: usize) {
+        self.steps = self.steps.saturating_sub(steps);
+    }
+
+    /// Which rules were left out.
+    pub fn report(self) -> Diagnostics {
+        let mut bag = Diagnostics::new();
+        if let Some((first, count)) = self.left_out {
+            bag.push(
+                Diagnostic::warning("E0420", format!("the types of {count} rule(s) were not checked ahead"))
+                    .at(first, "the first of them")
+                    .note(format!("checking those before them took {ALL_STEPS} steps, which is the limit"))
+                    .help("their types are compared whenever they fire; load fewer rules to have them checked now"),
+            );
+        }
+        bag
+    }
+}
+
 /// Checks every conclusion of a VJP over the instances of its operator.
-pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
+pub fn vjp(vjp: &Vjp, registry: &Registry, ahead: &mut Ahead, bag: &mut Diagnostics) {
+    if !ahead.begins(&vjp.head) {
+        return;
+    }
     let operator = registry.op(vjp.op);
     let mut fired = false;
     for (types, attrs) in operator.instances() {
@@ -44,6 +93,7 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
                 return;
             }
         }
+        ahead.spend(1 + vjp.head.extent.calls as usize);
         for (i, ty) in types.iter().enumerate() {
             let conclusion = vjp.conclusion(operator.signature(), i, types.len(), &mut bindings);
             let Some(Conclusion::Cotangent(term)) = conclusion else { continue };
@@ -65,7 +115,10 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
                 return;
             }
             bindings.expected = Some(ty.clone());
-            match bindings.build(term, &mut builder) {
+            let before = bindings.steps();
+            let built = bindings.build(term, &mut builder);
+            ahead.spend(bindings.steps() - before);
+            match built {
                 Ok(value) => {
                     let found = super::term::Builder::ty(&builder, value);
                     if found != *ty {
@@ -134,9 +187,13 @@ fn ever_float(operator: &dyn Operator, param: usize) -> bool {
 }
 
 /// Checks that the right side of a rewrite has the type of its left side wherever the left side matches.
-pub fn rewrite(rewrite: &Rewrite, registry: &Registry, bag: &mut Diagnostics) {
+pub fn rewrite(rewrite: &Rewrite, registry: &Registry, ahead: &mut Ahead, bag: &mut Diagnostics) {
+    if !ahead.begins(&rewrite.head) {
+        return;
+    }
     let mut search = Search::new(rewrite, registry);
     search.run();
+    ahead.spend(search.steps);
     if let Some(diagnostic) = search.failure {
         bag.push(diagnostic);
     } else if search.instances.is_empty() {
@@ -376,7 +433,7 @@ impl<'r> Search<'r> {
         let mut builder = TypeBuilder::new(self.registry);
         let mut bindings = Bindings::new(self.rule.head.vars.len(), &self.rule.head.locals);
         let fires = self.fires(left, &mut bindings, &mut builder);
-        self.steps += bindings.steps();
+        self.steps += bindings.steps() + self.rule.head.extent.calls as usize;
         let Some(instance) = fires else { return };
         // Over no elements there is nothing to compare.
         if self.values && left.shape.elements() == 0 {

@@ -21,6 +21,7 @@ mod formatting;
 mod grammar;
 mod print;
 mod program;
+mod read;
 #[cfg(test)]
 mod roundtrip;
 mod rules;
@@ -35,5 +36,6 @@ pub use expr::MAX_HEIGHT;
 pub use form::{Form, PROGRAM_HEAD};
 pub use print::{Remarks, format_rules, print_expr, print_program};
 pub use program::parse_program;
+pub use read::{read_text, text_of};
 pub use rules::parse_rules;
 pub use strange::utf8;

@@ -164,8 +164,11 @@ impl Operator for Unary {
             "neg" => -x,
             "abs" => x.abs(),
             "sign" => x.map(sign),
-            // Its least results round to 0.
-            "exp" => Range::NON_NEGATIVE,
+            // Its least results round to 0. Other bounds have room for the errors of any way to compute it.
+            "exp" => {
+                let lo = if x.lo >= -80.0 { x.lo.exp() * (1.0 - 1e-5) } else { 0.0 };
+                Range::new(lo, if x.hi <= 80.0 { x.hi.exp() * (1.0 + 1e-5) } else { f64::INFINITY })
+            }
             "log" if x.lo >= 1.0 => Range::NON_NEGATIVE,
             "log" if x.hi <= 1.0 => Range::NON_POSITIVE,
             "sqrt" => x.map(|v| v.max(0.0).sqrt()),
