@@ -323,3 +323,23 @@ fn watching_checks_again_when_a_file_changes() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[test]
+fn coverage_says_of_every_operator_what_its_derivative_is_worth() {
+    let place = directory::<&str>(&[]);
+    let text = kina(place.path(), "rules coverage").ok();
+    let line = |name: &str| {
+        text.lines().find(|l| l.split_whitespace().next() == Some(name)).unwrap_or_else(|| panic!("{name}"))
+    };
+    assert!(line("tanh").contains("all orders") && line("tanh").contains("verified"), "{}", line("tanh"));
+    assert!(line("argmax").contains("nothing to differentiate"));
+    assert!(line("stop_gradient").contains("by intent"));
+    assert!(line("nll").contains("through its definition") && line("nll").contains("verified"));
+    let phase1 = kina(place.path(), "rules coverage --profile phase1").ok();
+    assert!(phase1.lines().any(|l| l.starts_with("exp ") && l.contains("no VJP")), "{phase1}");
+    assert!(phase1.lines().any(|l| l.starts_with("log_softmax ") && l.contains("until `exp`")), "{phase1}");
+    let json: serde_json::Value = serde_json::from_str(&kina(place.path(), "rules coverage --json").ok()).unwrap();
+    let operators = json["operators"].as_array().unwrap();
+    assert!(operators.len() > 80, "{}", operators.len());
+    assert!(operators.iter().all(|o| o["verdict"] != "refused"));
+}
