@@ -413,7 +413,10 @@ fn fires(rule: &Rewrite, bindings: &mut Bindings<'_, Id>, builder: &mut SpaceBui
     for fact in &rule.head.domain {
         let bound = bindings.attr(&fact.bound, builder).map_err(|e| ill_typed(rule, &e))?;
         let proved = match (bindings.tensors[fact.tensor.0 as usize], bound.as_float()) {
-            (Some(tensor), Some(bound)) => ranges::holds(builder.space, tensor, fact.compare, bound),
+            (Some(tensor), Some(bound)) => {
+                ranges::holds(builder.space, tensor, fact.compare, bound)
+                    && (!rule.needs_numbers || ranges::never_nan(builder.space, tensor))
+            }
             _ => false,
         };
         if !proved {

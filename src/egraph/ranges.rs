@@ -13,6 +13,52 @@ const DEPTH: usize = 8;
 /// How many classes are looked at for one condition.
 const CLASSES: usize = 256;
 
+/// Is it proved that no element of the class is NaN?
+pub fn never_nan(space: &Space, class: Id) -> bool {
+    NumberProver { space, known: FxHashMap::default() }.is_number(class, DEPTH)
+}
+
+struct NumberProver<'a> {
+    space: &'a Space,
+    /// Looked up only, never iterated.
+    known: FxHashMap<Id, bool>,
+}
+
+impl NumberProver<'_> {
+    /// All e-nodes of a class are equal: one that is never NaN is enough.
+    fn is_number(&mut self, class: Id, depth: usize) -> bool {
+        let class = self.space.egraph.find(class);
+        let Some(ty) = self.space.ty(class) else { return true };
+        if !ty.dtype.is_float() {
+            return true;
+        }
+        if let Some(known) = self.known.get(&class) {
+            return *known;
+        }
+        if depth == 0 || self.known.len() >= CLASSES {
+            return false;
+        }
+        // On the way back to itself a class proves nothing.
+        self.known.insert(class, false);
+        let space = self.space;
+        let proved = space.egraph[class].nodes.iter().any(|node| match node {
+            ENode::Op(op, children) => {
+                let attrs: Vec<AttrValue> =
+                    children.iter().filter_map(|c| space.egraph[*c].data.attr().cloned()).collect();
+                let operands: Vec<Id> =
+                    children.iter().copied().filter(|c| space.egraph[*c].data.ty().is_some()).collect();
+                let types: Vec<&TensorType> =
+                    operands.iter().filter_map(|c| space.egraph[*c].data.ty()).map(|ty| &**ty).collect();
+                let call = Call { operands: &types, attrs: &attrs };
+                space.registry().op(*op).keeps_numbers(call) && operands.iter().all(|o| self.is_number(*o, depth - 1))
+            }
+            _ => false,
+        });
+        self.known.insert(class, proved);
+        proved
+    }
+}
+
 /// Is `class <compare> bound` proved for every element that is not NaN?
 pub fn holds(space: &Space, class: Id, compare: DomainCompare, bound: f64) -> bool {
     let range = Prover { space, known: FxHashMap::default() }.range(class, DEPTH);

@@ -416,7 +416,7 @@ fn directed(
     let right = right?;
     let mut head = parts.head(scope, rule_ref(name, item.name.span, sources), &item.doc, item.span);
     head.extent = measure(&head, [&right], library, bag)?;
-    Some(Rewrite { head, class, left: left_pattern, right })
+    Some(Rewrite { head, class, left: left_pattern, right, needs_numbers: false })
 }
 
 /// Compiles a left side. Attributes that are neither names nor constants become fresh variables in `computed`.

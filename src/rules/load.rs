@@ -10,6 +10,7 @@ use super::composite::Composite;
 use super::define::compile_def;
 use super::example::{self, Example};
 use super::hash::Content;
+use super::numbers;
 use super::rule::{Def, Vjp};
 use super::scope::Library;
 use super::typecheck::{self, Ahead};
@@ -398,7 +399,8 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
         if bag.is_full() {
             return None;
         }
-        for rewrite in compile_rewrite(item, &library, sources, bag) {
+        for mut rewrite in compile_rewrite(item, &library, sources, bag) {
+            rewrite.needs_numbers = numbers::needs_numbers(&rewrite, &registry);
             if !is_embedded(item.span) {
                 typecheck::rewrite(&rewrite, &registry, &mut ahead, bag);
             }

@@ -122,6 +122,9 @@ impl Comparison<'_> {
     fn elements(&self, work: &mut Work<'_>, values: &Point<'_>, stated: &[bool]) {
         let Point { x, y, analytic, .. } = *values;
         let largest = analytic.iter().filter(|g| g.is_finite()).fold(0.0, |m: f64, g| m.max(g.abs()));
+        let most = |v: &[f64]| v.iter().filter(|v| v.is_finite()).fold(0.0, |m: f64, v| m.max(v.abs()));
+        // What rounding alone does to the sums of a conclusion is no error of it.
+        let rounding = 1e-6 * most(values.w) * most(y);
         // Evenly spread, so that no row is left out.
         let step = if self.pointwise { 1 } else { x.len().div_ceil(ELEMENTS).max(1) };
         let mut known = Moved::new();
@@ -134,7 +137,7 @@ impl Comparison<'_> {
             let scale = if self.pointwise {
                 1e-3 * values.w[i].abs() * y[i].abs().max(1e-30)
             } else {
-                (1e-3 * largest * unit).max(1e-12)
+                (1e-3 * largest * unit).max(rounding).max(1e-12)
             };
             let Some(found) = self.slope_at(work, values, i, 0, scale, &mut known) else { continue };
             let mut outcome = self.judge(work.vjp, i, found, unit, analytic[i], scale, stated[i]);

@@ -17,10 +17,11 @@ use crate::diagnostics::Diagnostic;
 use crate::egraph::resolve;
 use crate::interp::Evaluator;
 use crate::interp::precise::{self, Big};
-use crate::ir::{Array, AttrKind, AttrValue, DType, Graph, NodeId, Output, Precision, Registry, Values};
+use crate::ir::{Array, AttrKind, AttrValue, DType, Graph, Output, Precision, Registry, Values};
+use crate::rules::numbers::build_pattern;
 use crate::rules::term::{Bindings, Builder};
 use crate::rules::typecheck::{self, Instance};
-use crate::rules::{AttrPattern, GraphBuilder, Pattern, Rewrite, RewriteClass, RuleSet, VarKind};
+use crate::rules::{GraphBuilder, Rewrite, RewriteClass, RuleSet, VarKind};
 
 /// Points that a rewrite must be compared at.
 const POINTS: usize = 100;
@@ -150,7 +151,7 @@ fn case(rewrite: &Rewrite, rules: &RuleSet, instance: &Instance, random: &mut Ch
         }
     }
     let mut builder = GraphBuilder { registry, graph: &mut graph, rule: head.rule.clone(), serves: Vec::new() };
-    let left = pattern(&rewrite.left, &bindings, &mut builder)?;
+    let left = build_pattern(&rewrite.left, &bindings, &mut builder)?;
     bindings.expected = Some(builder.ty(left));
     if !typecheck::conditions(head, &mut bindings, &mut builder).ok()? {
         return None;
@@ -184,21 +185,6 @@ fn any_float(random: &mut ChaCha8Rng) -> f64 {
         -1e-30_f32 as f64,
     ];
     SOME[(random.next_u64() % SOME.len() as u64) as usize]
-}
-
-/// Builds a left side.
-fn pattern(pattern_: &Pattern, bindings: &Bindings<'_, NodeId>, builder: &mut GraphBuilder<'_>) -> Option<NodeId> {
-    match pattern_ {
-        Pattern::Var(v) => bindings.tensors[v.0 as usize],
-        Pattern::Op { op, operands, attrs } => {
-            let operands: Option<Vec<NodeId>> = operands.iter().map(|o| pattern(o, bindings, builder)).collect();
-            let attrs = attrs.iter().map(|a| match a {
-                AttrPattern::Const(v) => Some(v.clone()),
-                AttrPattern::Var(v) => bindings.attrs[v.0 as usize].clone(),
-            });
-            builder.op(*op, &operands?, attrs.collect::<Option<_>>()?).ok()
-        }
-    }
 }
 
 /// Compares the sides at one point.

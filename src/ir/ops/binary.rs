@@ -173,6 +173,10 @@ impl Operator for Binary {
         .fit(result)
     }
 
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        matches!(self.name, "maximum" | "minimum" | "atan2")
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         let mut types = vec![
             host(DType::F32, &[3]),

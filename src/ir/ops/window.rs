@@ -147,6 +147,10 @@ impl Operator for Slice {
         operands[0]
     }
 
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         let rows: [(DType, &[u64], &[i64], &[i64], &[i64]); 8] = [
             (DType::F32, &[5], &[1], &[4], &[1]),
@@ -345,6 +349,10 @@ impl Operator for Reverse {
 
     fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
         operands[0]
+    }
+
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
