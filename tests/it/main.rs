@@ -27,4 +27,5 @@ mod scale;
 mod snapshots;
 mod suggestions;
 mod support;
+mod ui;
 mod verify;
