@@ -4,12 +4,13 @@ use std::collections::HashSet;
 
 use crate::diagnostics::{SourceMap, Span};
 use crate::ir::print::{PrintOptions, Printer};
-use crate::ir::{AttrKind, AttrValue, DType, Node, NodeId, NodeKind, Param, Placement, TensorType};
+use crate::ir::{AttrKind, AttrValue, Check, DType, Node, NodeId, NodeKind, Param, Placement, TensorType};
 use crate::syntax::ast::{Arg, Expr, ExprKind, Ident, Let, Pattern, Program, TypeExpr, UnaryOp};
 use crate::syntax::{Form, Remarks, print_expr, print_program};
 
-/// The operator that a bounds check can be written with.
+/// The operators that bounds checks can be written with.
 const TAKE: &str = "take_along_axis";
+const GATHER: &str = "gather";
 
 /// A graph as a program in one of the written forms: its inputs, a call for each value with every attribute, and its
 /// results as a tuple. Beside each `let` stands, as a comment, the type of the value and on request who made it.
@@ -35,8 +36,8 @@ pub fn graph_text(printer: &Printer<'_>, form: Form, options: PrintOptions) -> S
             }
         });
     }
-    for (indices, size) in writer.checks_without_a_node() {
-        lets.push(writer.bind("_", writer.check(indices, size)));
+    for check in writer.checks_without_a_node() {
+        lets.push(writer.bind("_", writer.check(check)));
         remarks.push(" a bounds check of the program".to_owned());
     }
     let mut results = Vec::new();
@@ -183,26 +184,26 @@ impl<'a> TreeWriter<'a> {
     }
 
     /// The checks of the graph that none of its nodes implies: the operators they came from were rewritten.
-    fn checks_without_a_node(&self) -> Vec<(NodeId, u64)> {
+    fn checks_without_a_node(&self) -> Vec<&Check> {
         let graph = self.printer.graph;
         let implied = graph.iter().filter_map(|(id, _)| graph.check_of(self.printer.registry, id));
         let implied: HashSet<(NodeId, u64)> = implied.map(|c| (c.indices, c.size)).collect();
-        graph.checks.iter().map(|c| (c.indices, c.size)).filter(|check| !implied.contains(check)).collect()
+        graph.checks.iter().filter(|c| !implied.contains(&(c.indices, c.size))).collect()
     }
 
     /// A call that does nothing but check its indices: it takes from zeros.
-    fn check(&self, indices: NodeId, size: u64) -> Expr {
-        let ty = self.printer.graph.ty(indices);
-        let dims: Vec<u64> = ty.shape.iter().copied().chain([size]).collect();
+    fn check(&self, check: &Check) -> Expr {
+        let ty = self.printer.graph.ty(check.indices);
+        let by_row = &*check.operator != TAKE;
+        let outer = if by_row { &[][..] } else { &ty.shape };
+        let dims: Vec<u64> = outer.iter().copied().chain([check.size]).collect();
         let zeros =
             vec![(Some("value"), self.float(0.0)), (Some("type"), self.tensor(DType::F32, &dims, ty.placement))];
-        self.call(
-            TAKE,
-            vec![
-                (None, self.call("splat", zeros)),
-                (None, self.name(&self.printer.names()[indices.index()])),
-                (Some("axis"), self.int(ty.rank() as i64)),
-            ],
-        )
+        let mut args =
+            vec![(None, self.call("splat", zeros)), (None, self.name(&self.printer.names()[check.indices.index()]))];
+        if !by_row {
+            args.push((Some("axis"), self.int(ty.rank() as i64)));
+        }
+        self.call(if by_row { GATHER } else { TAKE }, args)
     }
 }

@@ -13,7 +13,7 @@ use super::{Failure, RuleArgs};
 use crate::Session;
 use crate::rules::RuleOptions;
 use crate::verify::cache::Cache;
-use crate::verify::{Options, Report, Subject, check as verify, coverage as coverage_of, subjects};
+use crate::verify::{Options, Report, Subject, check as verify, coverage as coverage_of, document, subjects};
 
 /// How often watched files are looked at. Polling sees every way in which editors replace a file.
 const POLL: Duration = Duration::from_millis(50);
@@ -156,10 +156,21 @@ fn as_json(report: &Report) -> Value {
     })
 }
 
-pub fn coverage(rules: &RuleArgs, messages: &mut Messages) -> Result<(), Failure> {
+/// How coverage is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum CoverageFormat {
+    Text,
+    Markdown,
+}
+
+pub fn coverage(format: CoverageFormat, rules: &RuleArgs, messages: &mut Messages) -> Result<(), Failure> {
     let session = rules.session()?;
     messages.warn(&session);
     let report = run(&subjects(&session.rules), &session, rules.seed, None, false);
+    if format == CoverageFormat::Markdown && !rules.json {
+        let text = document::operators(&session.rules, &session.sources, &report);
+        return write_data(text.as_bytes(), None);
+    }
     let rows = coverage_of::rows(&session.rules, &report);
     if rules.json {
         let list: Vec<Value> = rows

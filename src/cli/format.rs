@@ -1,6 +1,5 @@
 //! `kina-ad rules fmt`
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
@@ -10,7 +9,7 @@ use super::{Failure, unreadable};
 use crate::Refusal;
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap};
 use crate::rules::rule_files;
-use crate::syntax::{format_rules, utf8};
+use crate::syntax::{format_rules, read_text, text_of};
 
 /// A text that is to be formatted.
 struct Source {
@@ -60,9 +59,7 @@ pub fn format(files: &[PathBuf], check: bool) -> Result<(), Failure> {
 fn read(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     if files.is_empty() {
         let name = "stdin".to_owned();
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map_err(|error| unreadable(&name, &error.to_string()))?;
-        let text = utf8(&name, bytes).map_err(|diagnostic| Failure::from(*diagnostic))?;
+        let text = text_of("", &name, std::io::stdin()).map_err(|diagnostic| Failure::from(*diagnostic))?;
         return Ok(vec![Source { path: None, name, text }]);
     }
     let mut out = Vec::new();
@@ -75,8 +72,7 @@ fn read(files: &[PathBuf]) -> Result<Vec<Source>, Failure> {
         };
         for path in inside {
             let name = name(&path);
-            let bytes = std::fs::read(&path).map_err(|error| unreadable(&name, &error.to_string()))?;
-            let text = utf8(&name, bytes).map_err(|diagnostic| Failure::from(*diagnostic))?;
+            let text = read_text("", &path).map_err(|diagnostic| Failure::from(*diagnostic))?;
             out.push(Source { path: Some(path), name, text });
         }
     }

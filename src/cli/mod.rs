@@ -21,7 +21,7 @@ use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::ir::{Graph, Level};
 use crate::rules::{Profile, RuleOptions};
 use crate::syntax::ast::Program;
-use crate::syntax::utf8;
+use crate::syntax::read_text;
 use crate::{CheckOptions, Refusal, Session};
 
 pub use output::Failure;
@@ -134,8 +134,7 @@ impl ProgramArgs {
         let mut session = self.rules.session()?;
         messages.warn(&session);
         let name = self.file.display().to_string();
-        let text = std::fs::read(&self.file).map_err(|error| unreadable(&name, &error.to_string()))?;
-        let text = utf8(&name, text).map_err(|diagnostic| session.refusal((*diagnostic).into()))?;
+        let text = read_text("", &self.file).map_err(|diagnostic| session.refusal((*diagnostic).into()))?;
         let options = CheckOptions { cotangent_input: self.cotangent == CotangentArg::Input };
         let program = session.parse(&name, &text)?;
         let graph = session.check_tree(&program, &options)?;

@@ -37,6 +37,9 @@ enum RulesCommand {
     /// Operator by operator: its VJP, how often it can be differentiated, the verdict and the worst error.
     #[command(after_help = "Example: kina-ad rules coverage --rules my.rules")]
     Coverage {
+        /// `markdown` is the whole reference of operators: docs/operators.md.
+        #[arg(long, value_enum, default_value_t = check_rules::CoverageFormat::Text)]
+        format: check_rules::CoverageFormat,
         #[command(flatten)]
         rules: RuleArgs,
     },
@@ -77,7 +80,7 @@ impl RulesArgs {
             RulesCommand::List { rules }
             | RulesCommand::Show { rules, .. }
             | RulesCommand::Stub { rules, .. }
-            | RulesCommand::Coverage { rules } => rules.json,
+            | RulesCommand::Coverage { rules, .. } => rules.json,
             RulesCommand::Check(args) => args.rules.json,
             RulesCommand::Fmt { json, .. } => *json,
         }
@@ -90,7 +93,7 @@ pub fn rules(args: &RulesArgs, messages: &mut Messages) -> Result<(), Failure> {
         RulesCommand::Show { name, rules } => show(name, rules, messages),
         RulesCommand::Stub { operators, rules } => stub(operators, rules, messages),
         RulesCommand::Check(args) => check_rules::check(args, messages),
-        RulesCommand::Coverage { rules } => check_rules::coverage(rules, messages),
+        RulesCommand::Coverage { format, rules } => check_rules::coverage(*format, rules, messages),
         RulesCommand::Fmt { files, check, .. } => format::format(files, *check),
     }
 }

@@ -24,6 +24,8 @@ const ARITHMETIC: Cost = 300;
 const CHOICE: Cost = 200;
 /// An element of a reduction.
 const REDUCTION: Cost = 500;
+/// An element of a loop that must visit its points in order.
+const SEQUENTIAL: Cost = 2_000;
 /// An element copied from where a stretched dimension repeats it.
 const COPY: Cost = 50;
 /// An element copied against the memory order.
@@ -50,7 +52,9 @@ pub fn cost(
 
 fn loop_cost(l: &Loop) -> Cost {
     let mut per_point = scalar_cost(&l.body);
-    if l.reduce.is_some() {
+    if l.sequence.is_some() {
+        per_point += SEQUENTIAL;
+    } else if l.reduce.is_some() {
         per_point += REDUCTION;
     }
     if let Scalar::Input(i) = l.body
@@ -70,7 +74,7 @@ fn loop_cost(l: &Loop) -> Cost {
 
 fn scalar_cost(s: &Scalar) -> Cost {
     match s {
-        Scalar::Input(_) | Scalar::Index(_) => 0,
+        Scalar::Input(_) | Scalar::Index(_) | Scalar::Previous => 0,
         Scalar::Constant(..) => CONSTANT,
         Scalar::Gather(_, at) => GATHER + at.iter().map(scalar_cost).sum::<Cost>(),
         Scalar::Select(c, a, b) => CHOICE + scalar_cost(c) + scalar_cost(a) + scalar_cost(b),
@@ -98,13 +102,14 @@ fn scalar_cost(s: &Scalar) -> Cost {
 
 /// The model in words, for `--explain-cost` and the documentation.
 pub fn describe() -> String {
-    let rows: [(&str, Cost); 9] = [
+    let rows: [(&str, Cost); 10] = [
         ("each operator call", CALL),
         ("exp, log, tanh, pow per element", TRANSCENDENTAL),
         ("division, square root per element", DIVISION),
         ("addition, multiplication, .. per element", ARITHMETIC),
         ("comparison, selection per element", CHOICE),
         ("reduction, per element read", REDUCTION),
+        ("scan or scatter, per element read", SEQUENTIAL),
         ("copy to a stretched dimension, per element", COPY),
         ("copy against memory order, per element", STRIDED),
         ("read at a computed place, per element", GATHER),

@@ -9,6 +9,7 @@ use super::Budget;
 use super::language::ENode;
 use super::masks::{Mask, Masks};
 use super::matching::Fuel;
+use super::ranges;
 use super::space::{OriginId, Space};
 use super::tape::{Tape, TapeBuilder, max_values};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
@@ -38,6 +39,9 @@ pub struct Differentiated {
     pub gradients: Vec<Gradient>,
     pub(super) space: Space,
     pub(super) classes: Vec<egg::Id>,
+    /// The classes of what primary rules conclude and of what alternatives do: the same over the reals, so that only levels that may use
+    /// such equations make them one.
+    pub(super) alternatives: Vec<(egg::Id, egg::Id)>,
 }
 
 impl Differentiated {
@@ -61,6 +65,7 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
         params: graph.handlers.iter().map(|h| vec![None; h.params.len()]).collect(),
         gradients: vec![None; graph.handlers.len()],
         records: Vec::new(),
+        alternatives: Vec::new(),
         limit: max_values(graph.len()),
         fuel: Fuel(Budget::default().steps_of(graph.len())),
         bag: Diagnostics::new(),
@@ -103,7 +108,13 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
             tape.node_mut(output.node).name.get_or_insert(name);
         }
     }
-    Ok(Differentiated { tape, gradients: walk.records, space: walk.space, classes: walk.tape.classes })
+    Ok(Differentiated {
+        tape,
+        gradients: walk.records,
+        space: walk.space,
+        classes: walk.tape.classes,
+        alternatives: walk.alternatives,
+    })
 }
 
 /// Nodes of the checked program to nodes of the tape.
@@ -127,6 +138,7 @@ pub(super) struct Walk<'a> {
     /// Gradients of each handler once it is differentiated.
     gradients: Vec<Option<Vec<NodeId>>>,
     records: Vec<Gradient>,
+    alternatives: Vec<(egg::Id, egg::Id)>,
     /// Of values on the tape.
     limit: u64,
     /// For the attributes of rules.
@@ -359,7 +371,9 @@ impl Walk<'_> {
     }
 
     fn refuse_cotangent<T>(&mut self, error: TypeError, span: Span) -> Option<T> {
-        self.bag.push(Diagnostic::error("E0502", error.message).at(span, "a cotangent cannot be formed"));
+        self.bag.push(Diagnostic::error("E0502", error.message).at(span, "a cotangent cannot be formed").help(
+            "a fault of kina-ad or of a rule in effect: `kina-ad grad` with `-O0` and fewer rule files shows which",
+        ));
         None
     }
 
@@ -440,12 +454,18 @@ impl Walk<'_> {
                 Ok(Some(Conclude::Nothing)) if vjp.alternative.is_none() => return Applied::Nothing,
                 Ok(Some(Conclude::Nothing)) => {}
                 Ok(Some(Conclude::Value(value))) => {
-                    if let Some(refused) = self.unite(id, op, operand, cotangent, value, vjp) {
+                    if let Some(refused) = self.mismatch(id, op, operand, value, vjp) {
                         self.bag.push(refused);
                         return Applied::Refused;
                     }
-                    if vjp.alternative.is_none() {
-                        result = Applied::Cotangent(value);
+                    match result {
+                        Applied::Cotangent(primary) => {
+                            self.alternatives.push((self.tape.class(primary), self.tape.class(value)));
+                        }
+                        _ => {
+                            self.unite(id, op, operand, cotangent, value, vjp);
+                            result = Applied::Cotangent(value);
+                        }
                     }
                 }
                 Err(error) => {
@@ -488,23 +508,26 @@ impl Walk<'_> {
         bindings.expected = Some(wanted.clone());
         let serves = vec![self.shown(id)];
         let origin = self.space.origin(Origin::Rule { rule: vjp.head.rule.clone(), serves });
+        // For the one rule that there is, a domain says where it is true; one of several must be true here.
+        if vjp.alternative.is_some() {
+            for fact in &vjp.head.domain {
+                let bound = bindings.attr(&fact.bound, &mut self.builder(origin))?.as_float();
+                let tensor = bindings.tensors[fact.tensor.0 as usize].map(|node| self.tape.class(node));
+                let proved = tensor.zip(bound).is_some_and(|(t, b)| ranges::holds(&self.space, t, fact.compare, b));
+                if !proved {
+                    return Ok(None);
+                }
+            }
+        }
         let mut builder = self.builder(origin);
         let concluded = conclusion(vjp, stated, &mut bindings, &mut builder);
         self.fuel.spend(bindings.steps());
         concluded
     }
 
-    /// Compares the types, then merges the VJP's e-node with its conclusion.
-    fn unite(
-        &mut self,
-        id: NodeId,
-        op: OpId,
-        operand: usize,
-        cotangent: NodeId,
-        value: NodeId,
-        vjp: &Vjp,
-    ) -> Option<Diagnostic> {
-        let NodeKind::Op { operands, attrs, .. } = self.tape.graph.node(id).kind.clone() else { return None };
+    /// The refusal of a conclusion that has another type than its operand.
+    fn mismatch(&self, id: NodeId, op: OpId, operand: usize, value: NodeId, vjp: &Vjp) -> Option<Diagnostic> {
+        let NodeKind::Op { operands, .. } = &self.tape.graph.node(id).kind else { return None };
         let wanted = self.tape.graph.ty(operands[operand]);
         let found = self.tape.graph.ty(value);
         if wanted != found {
@@ -524,7 +547,13 @@ impl Walk<'_> {
                 .help("a cotangent has dtype, shape and placement of its operand"),
             );
         }
-        let ty = Arc::new(wanted.clone());
+        None
+    }
+
+    /// Merges the VJP's e-node with its conclusion.
+    fn unite(&mut self, id: NodeId, op: OpId, operand: usize, cotangent: NodeId, value: NodeId, vjp: &Vjp) {
+        let NodeKind::Op { operands, attrs, .. } = self.tape.graph.node(id).kind.clone() else { return };
+        let ty = Arc::new(self.tape.graph.ty(operands[operand]).clone());
         let origin = self.space.origin(Origin::Rule { rule: vjp.head.rule.clone(), serves: vec![self.shown(id)] });
         let mut children: smallvec::SmallVec<[egg::Id; 4]> = operands.iter().map(|o| self.tape.class(*o)).collect();
         for value in attrs {
@@ -535,7 +564,6 @@ impl Walk<'_> {
         let node = self.space.add(ENode::Vjp(op, operand as u32, children), Some(ty), origin);
         let conclusion = self.tape.class(value);
         self.space.egraph.union(conclusion, node);
-        None
     }
 }
 

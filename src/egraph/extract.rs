@@ -131,11 +131,16 @@ impl Problem {
 
     /// The cheapest DAG that the local search finds; `None` if a root cannot be computed.
     pub fn solve(&self) -> Option<Choice> {
+        self.solve_within(Fuel(STEPS + STEPS_PER_CLASS * self.classes.len()))
+    }
+
+    /// The same by no more steps than `fuel` allows.
+    fn solve_within(&self, fuel: Fuel) -> Option<Choice> {
         let tree = self.tree(None);
         if self.roots.iter().any(|r| tree[*r].is_none()) {
             return None;
         }
-        let mut search = Search::new(self, &tree);
+        let mut search = Search::new(self, &tree, fuel);
         search.run();
         Some(Choice { cost: search.cost, chosen: search.chosen, complete: search.fuel.0 > 0 })
     }
@@ -214,7 +219,7 @@ const MAX_ROUNDS: usize = 12;
 const MAX_REPAIRS: usize = 64;
 
 impl<'p> Search<'p> {
-    fn new(problem: &'p Problem, tree: &[Option<(Cost, usize)>]) -> Self {
+    fn new(problem: &'p Problem, tree: &[Option<(Cost, usize)>], fuel: Fuel) -> Self {
         let n = problem.classes.len();
         let mut users: Vec<Vec<ClassIndex>> = vec![Vec::new(); n];
         for (class, list) in problem.candidates.iter().enumerate() {
@@ -233,7 +238,7 @@ impl<'p> Search<'p> {
             users,
             seen: vec![0; n],
             walks: 0,
-            fuel: Fuel(STEPS + STEPS_PER_CLASS * n),
+            fuel,
         };
         for root in &problem.roots {
             search.acquire(*root);
@@ -557,6 +562,19 @@ mod tests {
         let found = p.solve().unwrap();
         assert!(acyclic(&p, &found.chosen));
         assert_eq!(found.cost, 52);
+    }
+
+    #[test]
+    fn out_of_steps_the_choice_is_right_and_says_so() {
+        let rows: [(usize, Cost, &[usize]); 7] =
+            [(0, 70, &[2]), (0, 5, &[4]), (1, 66, &[2]), (1, 5, &[4]), (2, 0, &[]), (3, 0, &[]), (4, 100, &[2])];
+        let p = problem(5, &rows, &[0, 1]);
+        for fuel in 0..20 {
+            let found = p.solve_within(Fuel(fuel)).unwrap();
+            assert!(acyclic(&p, &found.chosen) && found.cost == p.cost_of(&found.chosen));
+            assert!(found.cost <= 136 && (found.complete || fuel < 19), "{fuel}: {found:?}");
+        }
+        assert!(!p.solve_within(Fuel(0)).unwrap().complete && p.solve().unwrap().complete);
     }
 
     #[test]

@@ -106,6 +106,11 @@ pub fn saturate(
     budget: Budget,
 ) -> Result<Report, Diagnostics> {
     let space = &mut program.space;
+    if level == Level::O2 {
+        for (primary, alternative) in &program.alternatives {
+            space.egraph.union(*primary, *alternative);
+        }
+    }
     let allowed = |class: RewriteClass| match level {
         Level::O0 => false,
         Level::O1 => class == RewriteClass::Exact,
@@ -408,7 +413,10 @@ fn fires(rule: &Rewrite, bindings: &mut Bindings<'_, Id>, builder: &mut SpaceBui
     for fact in &rule.head.domain {
         let bound = bindings.attr(&fact.bound, builder).map_err(|e| ill_typed(rule, &e))?;
         let proved = match (bindings.tensors[fact.tensor.0 as usize], bound.as_float()) {
-            (Some(tensor), Some(bound)) => ranges::holds(builder.space, tensor, fact.compare, bound),
+            (Some(tensor), Some(bound)) => {
+                ranges::holds(builder.space, tensor, fact.compare, bound)
+                    && (!rule.needs_numbers || ranges::never_nan(builder.space, tensor))
+            }
             _ => false,
         };
         if !proved {

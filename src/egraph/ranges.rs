@@ -13,6 +13,52 @@ const DEPTH: usize = 8;
 /// How many classes are looked at for one condition.
 const CLASSES: usize = 256;
 
+/// Is it proved that no element of the class is NaN?
+pub fn never_nan(space: &Space, class: Id) -> bool {
+    NumberProver { space, known: FxHashMap::default() }.is_number(class, DEPTH)
+}
+
+struct NumberProver<'a> {
+    space: &'a Space,
+    /// Looked up only, never iterated.
+    known: FxHashMap<Id, bool>,
+}
+
+impl NumberProver<'_> {
+    /// All e-nodes of a class are equal: one that is never NaN is enough.
+    fn is_number(&mut self, class: Id, depth: usize) -> bool {
+        let class = self.space.egraph.find(class);
+        let Some(ty) = self.space.ty(class) else { return true };
+        if !ty.dtype.is_float() {
+            return true;
+        }
+        if let Some(known) = self.known.get(&class) {
+            return *known;
+        }
+        if depth == 0 || self.known.len() >= CLASSES {
+            return false;
+        }
+        // On the way back to itself a class proves nothing.
+        self.known.insert(class, false);
+        let space = self.space;
+        let proved = space.egraph[class].nodes.iter().any(|node| match node {
+            ENode::Op(op, children) => {
+                let attrs: Vec<AttrValue> =
+                    children.iter().filter_map(|c| space.egraph[*c].data.attr().cloned()).collect();
+                let operands: Vec<Id> =
+                    children.iter().copied().filter(|c| space.egraph[*c].data.ty().is_some()).collect();
+                let types: Vec<&TensorType> =
+                    operands.iter().filter_map(|c| space.egraph[*c].data.ty()).map(|ty| &**ty).collect();
+                let call = Call { operands: &types, attrs: &attrs };
+                space.registry().op(*op).keeps_numbers(call) && operands.iter().all(|o| self.is_number(*o, depth - 1))
+            }
+            _ => false,
+        });
+        self.known.insert(class, proved);
+        proved
+    }
+}
+
 /// Is `class <compare> bound` proved for every element that is not NaN?
 pub fn holds(space: &Space, class: Id, compare: DomainCompare, bound: f64) -> bool {
     let range = Prover { space, known: FxHashMap::default() }.range(class, DEPTH);
@@ -68,7 +114,13 @@ impl Prover<'_> {
                 (None, None) => return Range::of_type(ty),
             }
         }
-        space.registry().op(op).range(&ranges, Call { operands: &types, attrs: &attrs }, ty)
+        let call = Call { operands: &types, attrs: &attrs };
+        let operator = space.registry().op(op);
+        let one = |a: &Id| space.egraph.find(*a) == space.egraph.find(children[0]);
+        match &ranges[..] {
+            [first, _, ..] if children[..ranges.len()].iter().all(one) => operator.range_of_one(*first, call, ty),
+            _ => operator.range(&ranges, call, ty),
+        }
     }
 }
 
@@ -97,6 +149,20 @@ mod tests {
         assert!(!holds(&space, p, Gt, 0.0) && !holds(&space, p, Lt, 1.0));
         assert!(holds(&space, sum, Ge, 0.0) && holds(&space, doubled, Le, 2.0) && !holds(&space, doubled, Le, 1.0));
         assert!(!holds(&space, x, Ge, 0.0));
+
+        // A square is one, whatever is squared.
+        let square = op(&mut space, "mul", &[x, x], &[]);
+        let other = op(&mut space, "mul", &[x, p], &[]);
+        let nothing = op(&mut space, "sub", &[x, x], &[]);
+        assert!(holds(&space, square, Ge, 0.0) && !holds(&space, other, Ge, 0.0) && holds(&space, nothing, Le, 0.0));
+        // e^x for an x with bounds.
+        let e = op(&mut space, "exp", &[p], &[]);
+        let free = op(&mut space, "exp", &[x], &[]);
+        assert!(holds(&space, e, Gt, 0.9) && holds(&space, e, Lt, 2.72) && !holds(&space, free, Gt, 0.0));
+        let chosen = op(&mut space, "greater", &[x, p], &[]);
+        let chosen = op(&mut space, "select", &[chosen, p, e], &[]);
+        let joined = op(&mut space, "concat", &[chosen, p, e], &[AttrValue::Int(0)]);
+        assert!(holds(&space, joined, Ge, 0.0) && holds(&space, joined, Le, 2.72) && !holds(&space, joined, Le, 1.0));
 
         // x is equal to its own absolute value: a cycle, and a fact about x.
         let abs = op(&mut space, "abs", &[x], &[]);

@@ -75,6 +75,7 @@ impl Arithmetic for Precision {
             UnaryFn::Cosh => x.cosh(),
             UnaryFn::Tanh => x.tanh(),
             UnaryFn::Erf => libm::erf(x),
+            UnaryFn::Erfc => libm::erfc(x),
             UnaryFn::Not => f64::NAN,
         };
         Precision::round(*self, dtype, y)

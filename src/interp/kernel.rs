@@ -4,9 +4,11 @@
 //! evaluator runs the second, point by point, so that the two can be compared without a code generator between them, and
 //! in any [`Arithmetic`]. It also checks what the code generator relies on: that maps stay inside what they read and write.
 
+use std::cell::Cell;
+
 use super::arithmetic::Arithmetic;
 use crate::ir::array::{linear, points};
-use crate::ir::kernel::{BinaryFn, Combine, CompareFn, MapDim, Scalar, Source, UnaryFn};
+use crate::ir::kernel::{BinaryFn, Combine, CompareFn, MapDim, Scalar, Sequence, Source, UnaryFn};
 use crate::ir::{Array, Call, DType, Kernel, Loop, OutOfMemory, Shape, TensorType, Values, memory};
 
 /// Why a kernel has no value. [`Malformed`](KernelError::Malformed) is a defect of the operator.
@@ -82,7 +84,8 @@ pub fn run<A: Arithmetic>(
         .collect();
     let mut temporaries: Vec<Tensor<'_, A::Float>> = Vec::new();
     for (at, l) in loops.iter().enumerate() {
-        let nest = Nest { l, operands: &operands, temporaries: &temporaries, arithmetic };
+        let previous = Cell::new(None);
+        let nest = Nest { l, operands: &operands, temporaries: &temporaries, arithmetic, previous };
         let array = nest.run().map_err(|fault| match fault {
             Fault::Malformed(what) => KernelError::Malformed { at, what },
             Fault::OutOfMemory(error) => KernelError::OutOfMemory(error),
@@ -104,13 +107,23 @@ struct Nest<'a, A: Arithmetic> {
     operands: &'a [Tensor<'a, A::Float>],
     temporaries: &'a [Tensor<'a, A::Float>],
     arithmetic: A,
+    /// What [`Scalar::Previous`] reads.
+    previous: Cell<Option<Element<A::Float>>>,
 }
 
 impl<A: Arithmetic> Nest<'_, A> {
     fn run(&self) -> Result<Array<A::Float>, Fault> {
         let l = self.l;
         let shape = Shape::new(l.shape.clone()).map_err(|_| "the shape overflows")?;
-        self.check_map(&l.result_map, &l.shape)?;
+        let mapped = match l.sequence {
+            Some(Sequence::Scatter(_)) if l.reduce.is_none() => return Err("scatters without combining".into()),
+            Some(Sequence::Scatter(_)) => l.shape.get(1..).ok_or("scatters into a scalar")?,
+            Some(Sequence::Scan(d)) if l.reduce.is_some() || d >= l.domain.len() => {
+                return Err("scans along no dimension, or reduces".into());
+            }
+            _ => &l.shape,
+        };
+        self.check_map(&l.result_map, mapped)?;
         for read in &l.inputs {
             self.check_map(&read.map, &self.source(read.source)?.array.shape)?;
         }
@@ -122,8 +135,28 @@ impl<A: Arithmetic> Nest<'_, A> {
         let mut out = memory::filled(count, start)?;
         let mut written = memory::filled(count, false)?;
         for point in points(&l.domain) {
+            let mut coordinates: Vec<u64> = through(&l.result_map, &point).collect();
+            match &l.sequence {
+                Some(Sequence::Scan(d)) => {
+                    let mut before = point.clone();
+                    self.previous.set(Some(match before[*d].checked_sub(1) {
+                        Some(i) => {
+                            before[*d] = i;
+                            out[linear(&l.shape, through(&l.result_map, &before))]
+                        }
+                        None => start,
+                    }));
+                }
+                Some(Sequence::Scatter(row)) => match self.eval(row, &point)? {
+                    Element::Int(i, DType::I64) if u64::try_from(i).is_ok_and(|i| i < l.shape[0]) => {
+                        coordinates.insert(0, i as u64);
+                    }
+                    _ => return Err("scatters outside its result".into()),
+                },
+                None => {}
+            }
             let value = self.eval(&l.body, &point)?;
-            let place = linear(&l.shape, through(&l.result_map, &point));
+            let place = linear(&l.shape, coordinates);
             out[place] = match l.reduce {
                 None => value,
                 Some(combine) => {
@@ -214,6 +247,7 @@ impl<A: Arithmetic> Nest<'_, A> {
                 DType::I32 | DType::I64 => Element::Int(*value as i64, *dtype),
                 DType::Bool => Element::Bool(*value != 0.0),
             },
+            Scalar::Previous => self.previous.get().ok_or("reads the point before, but does not scan")?,
             Scalar::Unary(f, x) => self.unary(*f, self.eval(x, point)?)?,
             Scalar::Binary(f, a, b) => self.binary(*f, self.eval(a, point)?, self.eval(b, point)?)?,
             Scalar::Compare(f, a, b) => Element::Bool(compare(*f, self.eval(a, point)?, self.eval(b, point)?)?),

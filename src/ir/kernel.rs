@@ -1,8 +1,8 @@
 //! How an operator computes, as data: the lowering that stands beside its typing rule.
 //!
-//! A [`Kernel`] is a short list of perfect loop nests, each of which is what one `linalg.generic` can say:
+//! A [`Kernel`] is a short list of perfect loop nests, nearly all of which are what one `linalg.generic` can say:
 //! a box of iterations, index maps for what is read and written, a scalar body, and at most one
-//! reduction. The IR stays free of MLIR this way, the cost model reads the same description as the code
+//! reduction. Where points depend on each other in another way ([`Sequence`]), they are visited in order. The IR stays free of MLIR this way, the cost model reads the same description as the code
 //! generator, and fusing two operators is substituting one body into another.
 
 use super::types::{DType, volume};
@@ -44,6 +44,20 @@ pub struct Loop {
     pub result_map: Vec<MapDim>,
     pub body: Scalar,
     pub reduce: Option<Combine>,
+    /// `None`: the points may be visited in any order (but for how sums round).
+    pub sequence: Option<Sequence>,
+}
+
+/// How the points of a loop depend on earlier ones, in row-major order. Such a loop has no `linalg.generic`, works in place and takes
+/// time in proportion to its points.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sequence {
+    /// Along that iteration dimension each point may read what the point before it wrote, by [`Scalar::Previous`]. The loop does
+    /// not reduce, and writes every point to a place of its own.
+    Scan(usize),
+    /// The first coordinate of the result is computed: an I64 that a bounds check has proved in range. The loop reduces, and its
+    /// `result_map` leads to the other coordinates.
+    Scatter(Scalar),
 }
 
 /// An input with the place read at each point. Its dtype is that of the source.
@@ -93,6 +107,8 @@ pub enum Scalar {
     /// The value converted to another dtype. Bool gives 0 or 1; a number gives Bool by `x != 0` (NaN is true). Floats
     /// to integers: truncated, saturating, NaN gives 0. I64 to I32: saturating. To floats: rounded once.
     Cast(Box<Scalar>, DType),
+    /// What the loop wrote at the point before this one along the dimension of its scan; 0 at the first.
+    Previous,
     /// An element of `source` at computed I64 coordinates, which a bounds check has proved in range.
     Gather(Source, Vec<Scalar>),
 }
@@ -122,6 +138,8 @@ pub enum UnaryFn {
     Cosh,
     Tanh,
     Erf,
+    /// 1 - erf(x), of full relative accuracy where erf(x) is near 1.
+    Erfc,
     /// Of Bool only.
     Not,
 }
@@ -202,7 +220,7 @@ impl Scalar {
     /// Does it read at computed places?
     fn gathers(&self) -> bool {
         match self {
-            Scalar::Input(_) | Scalar::Index(_) | Scalar::Constant(..) => false,
+            Scalar::Input(_) | Scalar::Index(_) | Scalar::Constant(..) | Scalar::Previous => false,
             Scalar::Unary(_, x) | Scalar::Cast(x, _) => x.gathers(),
             Scalar::Binary(_, a, b) | Scalar::Compare(_, a, b) => a.gathers() || b.gathers(),
             Scalar::Select(c, a, b) => c.gathers() || a.gathers() || b.gathers(),
@@ -241,6 +259,7 @@ impl Loop {
     fn is_elementwise(&self) -> bool {
         let same = identity(self.domain.len());
         self.reduce.is_none()
+            && self.sequence.is_none()
             && self.result_map == same
             && self.inputs.iter().all(|read| read.map == same)
             && !self.body.gathers()
@@ -256,6 +275,7 @@ impl Loop {
             result_map: identity(shape.len()),
             body,
             reduce: None,
+            sequence: None,
         }
     }
 

@@ -475,6 +475,16 @@ pub trait Operator: Send + Sync {
         Range::of_type(result)
     }
 
+    /// The same where all operands are one value.
+    fn range_of_one(&self, operand: Range, call: Call<'_>, result: &TensorType) -> Range {
+        self.range(&vec![operand; call.operands.len()], call, result)
+    }
+
+    /// Is no element of the result NaN where no element of an operand is?
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        false
+    }
+
     /// Does each element of the result depend on the elements at its own place alone?
     fn is_elementwise(&self, call: Call<'_>, result: &TensorType) -> bool {
         self.kernel(call, result).is_elementwise()

@@ -4,10 +4,11 @@
 
 use melior::Context;
 use melior::ir::attribute::{
-    DenseI32ArrayAttribute, DenseI64ArrayAttribute, FloatAttribute, IntegerAttribute, StringAttribute,
+    DenseI32ArrayAttribute, DenseI64ArrayAttribute, FlatSymbolRefAttribute, FloatAttribute, IntegerAttribute,
+    StringAttribute, TypeAttribute,
 };
 use melior::ir::operation::OperationBuilder;
-use melior::ir::r#type::{IntegerType, MemRefType, RankedTensorType};
+use melior::ir::r#type::{FunctionType, IntegerType, MemRefType, RankedTensorType};
 use melior::ir::{
     Attribute, Block, BlockLike, BlockRef, Identifier, Location, OperationRef, Region, RegionLike, Type, Value,
 };
@@ -24,6 +25,8 @@ const DYNAMIC: i64 = i64::MIN;
 pub(super) struct Builder<'c, 'a> {
     pub context: &'c Context,
     pub block: BlockRef<'c, 'a>,
+    /// The body of the module, where functions stand.
+    pub module: BlockRef<'c, 'a>,
     pub location: Location<'c>,
 }
 
@@ -191,6 +194,29 @@ impl<'c, 'a> Builder<'c, 'a> {
 
     pub fn constant_float(&self, value: f64, ty: Type<'c>) -> Result<Value<'c, 'a>, LowerError> {
         self.value("arith.constant", &[], ty, &[("value", FloatAttribute::new(self.context, ty, value).into())])
+    }
+
+    /// Calls a pure function of the C library's `libm`, of one value of its own type, declaring it once.
+    pub fn library_call(&self, name: &str, x: Value<'c, 'a>, ty: Type<'c>) -> Result<Value<'c, 'a>, LowerError> {
+        let symbol = self.string(name);
+        let mut function = self.module.first_operation();
+        while let Some(op) = function.filter(|op| op.attribute("sym_name") != Ok(symbol)) {
+            // SAFETY: it stands in the module, which lives for 'a and from which nothing is removed while it is built.
+            function = unsafe { op.to_ref() }.next_in_block();
+        }
+        if function.is_none() {
+            let ty = FunctionType::new(self.context, &[ty], &[ty]);
+            let attributes = [
+                ("sym_name", symbol),
+                ("function_type", TypeAttribute::new(ty.into()).into()),
+                ("sym_visibility", self.string("private")),
+                ("llvm.readnone", self.attribute("unit")?),
+            ];
+            let declaration = self.create("func.func", &[], &[], &attributes, 1, &[])?;
+            self.module.insert_operation(0, declaration);
+        }
+        let callee = FlatSymbolRefAttribute::new(self.context, name).into();
+        self.value("func.call", &[x], ty, &[("callee", callee)])
     }
 
     /// Compares integers; `predicate` is arith's: 0 eq, 1 ne, 2 slt, 3 sle, 4 sgt, 5 sge, 6 ult, 7 ule, 8 ugt, 9 uge.

@@ -26,7 +26,7 @@ pub(super) fn build<'c>(
 ) -> Result<Module<'c>, LowerError> {
     let unknown = Location::unknown(context);
     let module = Module::new(unknown);
-    let b = Builder { context, block: module.body(), location: unknown };
+    let b = Builder { context, block: module.body(), module: module.body(), location: unknown };
     match options.traps {
         TrapMode::Assert => main_function(&b, graph, schedule, options)?,
         TrapMode::Status => match &options.symbol {
@@ -275,8 +275,15 @@ impl<'c, 'a> Steps<'c, 'a, '_> {
         let index = argument(block, 0)?;
         let ty = b.computed(dtype);
         let below = inner.cmpi(2, index, inner.constant_int(0, ty)?)?;
-        let above = inner.cmpi(5, index, inner.constant_int(i64::try_from(s.size).unwrap_or(i64::MAX), ty)?)?;
-        let outside = inner.value("arith.ori", &[below, above], b.int_type(1), &[])?;
+        let greatest = if dtype == DType::I32 { i64::from(i32::MAX) } else { i64::MAX };
+        // A bound above all that the dtype holds excludes nothing.
+        let outside = match i64::try_from(s.size).ok().filter(|size| *size <= greatest) {
+            Some(size) => {
+                let above = inner.cmpi(5, index, inner.constant_int(size, ty)?)?;
+                inner.value("arith.ori", &[below, above], b.int_type(1), &[])?
+            }
+            None => below,
+        };
         let outside = inner.value("arith.extui", &[outside], flag, &[])?;
         let any = inner.value("arith.ori", &[argument(block, 1)?, outside], flag, &[])?;
         inner.op("linalg.yield", &[any], &[], &[])?;

@@ -17,6 +17,7 @@ mod llvm;
 mod nest;
 mod object;
 mod scalar;
+mod sequence;
 mod stages;
 
 use std::sync::{Arc, Mutex};

@@ -25,7 +25,7 @@ enum Source<'c, 'a> {
 
 /// A gathered value.
 #[derive(Clone, Copy)]
-enum Gathered<'c, 'a> {
+pub(super) enum Gathered<'c, 'a> {
     Whole(Value<'c, 'a>, DType),
     /// One row: the first coordinates are those of the row.
     Row(Value<'c, 'a>, DType),
@@ -58,18 +58,35 @@ impl<'c, 'a> Point<'c, 'a> for Here<'_, 'c, 'a> {
         }
     }
 
+    fn previous(&self, _: &Builder<'c, 'a>) -> Result<Value<'c, 'a>, LowerError> {
+        Err(refused("a point before this one, where points have no order"))
+    }
+
     fn narrow_indices(&self) -> bool {
         self.buffers
     }
 
     fn gather(&self, b: &Builder<'c, 'a>, i: usize, at: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>, LowerError> {
         match self.gathers.get(i) {
-            Some(Gathered::Whole(v, dtype)) => load_at(b, *v, self.buffers, at, *dtype),
-            Some(Gathered::Row(v, dtype)) => {
-                load_at(b, *v, self.buffers, at.get(self.rows.len()..).unwrap_or_default(), *dtype)
-            }
-            Some(Gathered::Scalar(v)) => Ok(*v),
+            Some(gathered) => gathered.at(b, at, self.rows.len(), self.buffers),
             None => Err(refused("a gather without a source")),
+        }
+    }
+}
+
+impl<'c, 'a> Gathered<'c, 'a> {
+    /// The element at `at`, of which the first coordinates are those of `rows`.
+    pub fn at(
+        &self,
+        b: &Builder<'c, 'a>,
+        at: &[Value<'c, 'a>],
+        rows: usize,
+        buffers: bool,
+    ) -> Result<Value<'c, 'a>, LowerError> {
+        match self {
+            Gathered::Whole(v, dtype) => load_at(b, *v, buffers, at, *dtype),
+            Gathered::Row(v, dtype) => load_at(b, *v, buffers, at.get(rows..).unwrap_or_default(), *dtype),
+            Gathered::Scalar(v) => Ok(*v),
         }
     }
 }
@@ -117,6 +134,9 @@ fn shifted(map: impl IntoIterator<Item = MapDim>, rows: usize) -> Vec<MapDim> {
 impl<'c, 'a> Emitter<'c, 'a, '_> {
     /// Emits a nest, for the row at `rows` if there are any.
     pub fn nest(&mut self, b: &Builder<'c, 'a>, rows: &[Value<'c, 'a>], nest: &Nest) -> Result<(), LowerError> {
+        if nest.sequence.is_some() {
+            return self.sequence(b, nest);
+        }
         if self.memory.is_some() && nest.points() == 0 {
             return self.reductions_of_nothing(b, rows, nest);
         }
@@ -148,7 +168,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         Ok(())
     }
 
-    fn gathers(
+    pub(super) fn gathers(
         &mut self,
         b: &Builder<'c, 'a>,
         rows: &[Value<'c, 'a>],
@@ -290,7 +310,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
     ) -> Result<(), LowerError> {
         let mut ins: Vec<Operand<'c, 'a>> = Vec::new();
         let mut sources = Vec::with_capacity(nest.reads.len());
-        let needed = nest.body.needed(nest.results.iter().map(|r| r.root));
+        let needed = nest.body.needed(nest.roots());
         let used = |i: usize| nest.body.insts().iter().zip(&needed).any(|(inst, n)| *n && *inst == Inst::Input(i));
         for (i, r) in nest.reads.iter().enumerate() {
             let over = |w: &NestResult| w.reduce.is_none() && w.map == r.map && self.same_buffer(w.value, r.value);
@@ -456,7 +476,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
 }
 
 /// Sets every element of an operand.
-fn fill<'c, 'a>(
+pub(super) fn fill<'c, 'a>(
     b: &Builder<'c, 'a>,
     out: &Operand<'c, 'a>,
     results: &[Type<'c>],

@@ -15,13 +15,15 @@ pub(super) trait Point<'c, 'a> {
     fn input(&self, b: &Builder<'c, 'a>, i: usize) -> Result<Value<'c, 'a>, LowerError>;
     /// The iteration index `d`, of type `index`.
     fn index(&self, b: &Builder<'c, 'a>, d: usize) -> Result<Value<'c, 'a>, LowerError>;
+    /// What the nest wrote at the point before this one, as stored.
+    fn previous(&self, b: &Builder<'c, 'a>) -> Result<Value<'c, 'a>, LowerError>;
     /// May indices be compared in 32 bits? Emitted text keeps the form of the specification (§7.3) instead.
     fn narrow_indices(&self) -> bool;
     /// An element of `gathers[i]` at coordinates of type `index`, as stored.
     fn gather(&self, b: &Builder<'c, 'a>, i: usize, at: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>, LowerError>;
 }
 
-/// Emits what the nest's results need; returns one value per result, as computed with.
+/// Emits what the nest's roots need; returns one value per root, as computed with.
 pub(super) fn body<'c, 'a>(
     b: &Builder<'c, 'a>,
     schedule: &Schedule,
@@ -29,7 +31,8 @@ pub(super) fn body<'c, 'a>(
     level: Level,
     point: &dyn Point<'c, 'a>,
 ) -> Result<Vec<Value<'c, 'a>>, LowerError> {
-    let needed = nest.body.needed(nest.results.iter().map(|r| r.root));
+    let roots = nest.roots();
+    let needed = nest.body.needed(roots.iter().copied());
     let mut values: Vec<Option<(Value<'c, 'a>, DType)>> = vec![None; needed.len()];
     for (i, inst) in nest.body.insts().iter().enumerate() {
         if !needed[i] {
@@ -49,6 +52,10 @@ pub(super) fn body<'c, 'a>(
                 (b.value("arith.index_cast", &[index], b.int_type(64), &[])?, DType::I64)
             }
             Inst::Constant(v, dtype) => (constant(b, v.get(), *dtype)?, *dtype),
+            Inst::Previous => {
+                let dtype = nest.results.first().map_or(DType::F32, |r| schedule.value(r.value).ty.dtype);
+                (load(b, point.previous(b)?, dtype)?, dtype)
+            }
             Inst::Unary(f, x) => {
                 let (x, dtype) = get(x)?;
                 (unary(b, *f, x, dtype, level)?, dtype)
@@ -85,7 +92,7 @@ pub(super) fn body<'c, 'a>(
         values[i] = Some(value);
     }
     let root = |id: InstId| values[id.index()].map(|(v, _)| v).ok_or_else(|| super::builder::refused("an empty body"));
-    nest.results.iter().map(|r| root(r.root)).collect()
+    roots.into_iter().map(root).collect()
 }
 
 /// The iteration dimension whose index `id` is, with its extent, if its indices fit 32 bits.
@@ -223,6 +230,8 @@ fn unary<'c, 'a>(
         UnaryFn::Cosh => "math.cosh",
         UnaryFn::Tanh => "math.tanh",
         UnaryFn::Erf => "math.erf",
+        // The math dialect has none.
+        UnaryFn::Erfc => return b.library_call(if dtype == DType::F32 { "erfcf" } else { "erfc" }, x, ty),
     };
     b.value(name, &[x], ty, &[])
 }

@@ -141,6 +141,10 @@ impl<'a> ArrayBuilder<'a> {
         self.values.len() - 1
     }
 
+    pub fn array(&self, id: usize) -> &Array {
+        &self.values[id].1
+    }
+
     /// The value of `id`.
     pub fn into_array(mut self, id: usize) -> Array {
         self.values.swap_remove(id).1

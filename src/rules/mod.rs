@@ -18,6 +18,7 @@ pub mod family;
 mod hash;
 pub mod listing;
 pub mod load;
+pub mod numbers;
 pub mod rule;
 mod scope;
 mod stub;

@@ -150,6 +150,9 @@ pub struct Rewrite {
     pub class: RewriteClass,
     pub left: Pattern,
     pub right: Term,
+    /// Do the sides differ where a tensor of its `domain` is NaN? A range says nothing of NaN, so that the rule then fires only where
+    /// it is proved that there is none.
+    pub needs_numbers: bool,
 }
 
 /// A left side.

@@ -5,9 +5,11 @@
 
 use super::builders::TypeBuilder;
 use super::rule::{AttrPattern, Conclusion, Kink, Pattern, Rewrite, RuleHead, VarKind, Vjp};
-use super::term::{Bindings, TermError, VarId};
+use super::term::{Bindings, TermError, TermErrorCause, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
-use crate::ir::{AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape, TensorType};
+use crate::ir::{
+    AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape, TensorType, TypeError, TypeErrorKind,
+};
 
 /// Typing steps that one rewrite may take, and instances after which it counts as checked.
 const STEPS: usize = 60_000;
@@ -15,8 +17,57 @@ const INSTANCES: usize = 12;
 /// Steps of each of many searches for varied instances.
 const VARIED_STEPS: usize = 4_000;
 
+/// Steps that typing all rules ahead may take: files are untrusted, and may hold very many rules.
+const ALL_STEPS: usize = 4_000_000;
+
+/// What is left of the steps for all rules.
+pub struct Ahead {
+    steps: usize,
+    /// The first rule that none were left for, with the number of such rules.
+    left_out: Option<(Span, usize)>,
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Ahead { steps: ALL_STEPS, left_out: None }
+    }
+}
+
+impl Ahead {
+    /// Are there steps left for a rule? If not, that is noted.
+    fn begins(&mut self, head: &RuleHead) -> bool {
+        if self.steps > 0 {
+            return true;
+        }
+        let (first, count) = self.left_out.unwrap_or((head.span, 0));
+        self.left_out = Some((first, count + 1));
+        false
+    }
+
+    fn spend(&mut self, steps: usize) {
+        self.steps = self.steps.saturating_sub(steps);
+    }
+
+    /// Which rules were left out.
+    pub fn report(self) -> Diagnostics {
+        let mut bag = Diagnostics::new();
+        if let Some((first, count)) = self.left_out {
+            bag.push(
+                Diagnostic::warning("E0420", format!("the types of {count} rule(s) were not checked ahead"))
+                    .at(first, "the first of them")
+                    .note(format!("checking those before them took {ALL_STEPS} steps, which is the limit"))
+                    .help("their types are compared whenever they fire; load fewer rules to have them checked now"),
+            );
+        }
+        bag
+    }
+}
+
 /// Checks every conclusion of a VJP over the instances of its operator.
-pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
+pub fn vjp(vjp: &Vjp, registry: &Registry, ahead: &mut Ahead, bag: &mut Diagnostics) {
+    if !ahead.begins(&vjp.head) {
+        return;
+    }
     let operator = registry.op(vjp.op);
     let mut fired = false;
     for (types, attrs) in operator.instances() {
@@ -44,6 +95,7 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
                 return;
             }
         }
+        ahead.spend(1 + vjp.head.extent.calls as usize);
         for (i, ty) in types.iter().enumerate() {
             let conclusion = vjp.conclusion(operator.signature(), i, types.len(), &mut bindings);
             let Some(Conclusion::Cotangent(term)) = conclusion else { continue };
@@ -53,19 +105,22 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, bag: &mut Diagnostics) {
                 if ever_float(operator, param) {
                     continue;
                 }
-                let name = operator.signature().operand_names().nth(param).unwrap_or_default();
+                let shown = vjp.operands.get(param).map_or("", |v| &vjp.head.vars[v.0 as usize].name);
                 bag.push(
                     Diagnostic::error(
                         "E0407",
-                        format!("`{name}` of `{}` is {}: it carries no cotangent", operator.name(), ty.dtype),
+                        format!("`{shown}` of `{}` is {}: it carries no cotangent", operator.name(), ty.dtype),
                     )
                     .at(term.span, "a cotangent for an operand that is not float")
-                    .help(format!("conclude `g_{name} = none`")),
+                    .help(format!("conclude `g_{shown} = none`")),
                 );
                 return;
             }
             bindings.expected = Some(ty.clone());
-            match bindings.build(term, &mut builder) {
+            let before = bindings.steps();
+            let built = bindings.build(term, &mut builder);
+            ahead.spend(bindings.steps() - before);
+            match built {
                 Ok(value) => {
                     let found = super::term::Builder::ty(&builder, value);
                     if found != *ty {
@@ -134,9 +189,13 @@ fn ever_float(operator: &dyn Operator, param: usize) -> bool {
 }
 
 /// Checks that the right side of a rewrite has the type of its left side wherever the left side matches.
-pub fn rewrite(rewrite: &Rewrite, registry: &Registry, bag: &mut Diagnostics) {
+pub fn rewrite(rewrite: &Rewrite, registry: &Registry, ahead: &mut Ahead, bag: &mut Diagnostics) {
+    if !ahead.begins(&rewrite.head) {
+        return;
+    }
     let mut search = Search::new(rewrite, registry);
     search.run();
+    ahead.spend(search.steps);
     if let Some(diagnostic) = search.failure {
         bag.push(diagnostic);
     } else if search.instances.is_empty() {
@@ -227,17 +286,37 @@ fn describe(head: &RuleHead, bindings: &Bindings<'_, usize>, builder: &TypeBuild
 }
 
 fn ill_typed(head: &RuleHead, error: &TermError, instance: &str) -> Diagnostic {
-    Diagnostic::error("E0407", format!("`{}` is ill-typed: {error}", head.rule.name))
+    let d = Diagnostic::error("E0407", format!("`{}` is ill-typed: {error}", head.rule.name))
         .at(error.span, "ill-typed here")
-        .note(format!("for {instance}"))
-        .help("restrict the rule with `where`, or mend this expression")
+        .note(format!("for {instance}"));
+    match &error.cause {
+        TermErrorCause::Type(error) => d.help(type_help(error)),
+        TermErrorCause::Attr(_) => d.help("restrict the rule with `where`, or mend this expression"),
+    }
+}
+
+/// The way out of a call that is ill-typed, in the words of rules.
+fn type_help(error: &TypeError) -> String {
+    match (error.kind, &error.help) {
+        (TypeErrorKind::Shape, _) => {
+            "nothing is stretched by itself: `broadcast(.., shape(x))` does it, after a sum with `keepdims=true` or a \
+             `reshape(.., ones_at(shape(x), axis))`"
+                .into()
+        }
+        (_, Some(help)) => help.clone(),
+        (_, None) => "restrict the rule with `where`, or mend this expression".to_owned(),
+    }
 }
 
 fn wrong_type(head: &RuleHead, span: Span, wanted: &TensorType, found: &TensorType, instance: &str) -> Diagnostic {
     Diagnostic::error("E0407", format!("`{}` concludes {found}, but {wanted} is wanted", head.rule.name))
         .at(span, format!("this is {found}"))
         .note(format!("for {instance}"))
-        .help("a conclusion has dtype, shape and placement of what it stands for")
+        .help(if wanted.dtype != found.dtype {
+            "the dtypes must agree: `select(mask, a, b)` takes elements by a mask, `cast` converts"
+        } else {
+            "the shapes must agree: `broadcast` stretches, `sum` and `reshape` drop dimensions"
+        })
 }
 
 /// A backtracking search for instances of a left side.
@@ -376,7 +455,7 @@ impl<'r> Search<'r> {
         let mut builder = TypeBuilder::new(self.registry);
         let mut bindings = Bindings::new(self.rule.head.vars.len(), &self.rule.head.locals);
         let fires = self.fires(left, &mut bindings, &mut builder);
-        self.steps += bindings.steps();
+        self.steps += bindings.steps() + self.rule.head.extent.calls as usize;
         let Some(instance) = fires else { return };
         // Over no elements there is nothing to compare.
         if self.values && left.shape.elements() == 0 {

@@ -173,11 +173,15 @@ impl Events<'_> {
                 self.schedule.values.push(Value { ty, node: id, place: Place::Inlined });
                 ValueId(first + i as u32)
             };
-            let resolve = |source: Source| match source {
-                Source::Operand(o) => operands[o].into(),
-                Source::Temporary(t) => ValueId(first + t as u32),
+            let resolve = |source: Source| {
+                let value = match source {
+                    Source::Operand(o) => operands[o].into(),
+                    Source::Temporary(t) => ValueId(first + t as u32),
+                };
+                (value, self.schedule.value(value).ty.shape.clone())
             };
-            self.units.push(Unit::Nest(Nest::of(id, l, value, &resolve)));
+            let nest = Nest::of(id, l, value, &resolve);
+            self.units.push(Unit::Nest(nest));
         }
         Ok(())
     }
@@ -199,6 +203,7 @@ impl Events<'_> {
         let dtype: DType = self.graph.ty(id).dtype;
         let mut l = Loop::elementwise(&to_shape, dtype, 0, Scalar::Input(0));
         l.inputs.push(Read { source: Source::Operand(0), map });
-        self.units.push(Unit::Nest(Nest::of(id, &l, id.into(), &|_| from.into())));
+        let nest = Nest::of(id, &l, id.into(), &|_| (from.into(), from_shape.clone()));
+        self.units.push(Unit::Nest(nest));
     }
 }

@@ -89,7 +89,7 @@ pub(super) fn inline(schedule: &Schedule, graph: &Graph, units: Vec<Unit>) -> Ve
 fn should_inline(nest: &Nest, elements: u64, uses: Uses) -> bool {
     let [result] = &nest.results[..] else { return false };
     let covered = (0..nest.domain.len()).all(|d| nest.domain[d] == 1 || result.map.contains(&MapDim::Dim(d)));
-    if result.reduce.is_some() || !covered || uses.consumers == 0 {
+    if !nest.is_map() || !covered || uses.consumers == 0 {
         return false;
     }
     let (work, expensive) = nest.work();
@@ -108,12 +108,11 @@ fn should_inline(nest: &Nest, elements: u64, uses: Uses) -> bool {
 fn resolve(nest: &Nest, inlined: &[Option<Nest>]) -> Nest {
     let mut out = Nest::empty(nest.node, nest.domain.clone());
     let dims: Vec<Coordinate> = (0..nest.domain.len()).map(Coordinate::Dim).collect();
-    let roots: Vec<InstId> = nest.results.iter().map(|r| r.root).collect();
-    let roots = out.import(nest, &roots, &dims, &mut |out, value, coords| match &inlined[value.index()] {
+    let roots = out.import(nest, &nest.roots(), &dims, &mut |out, value, coords| match &inlined[value.index()] {
         Some(producer) => expand(out, producer, coords),
         None => out.read_at(value, coords),
     });
-    out.results = nest.results.iter().zip(roots).map(|(r, root)| NestResult { root, ..r.clone() }).collect();
+    out.write_as(nest, &roots);
     out
 }
 

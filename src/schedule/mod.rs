@@ -14,7 +14,7 @@ mod text;
 
 use std::sync::Arc;
 
-pub use nest::{Access, Body, Coordinate, Inst, InstId, Nest, NestResult, ValueId};
+pub use nest::{Access, Body, Coordinate, Inst, InstId, Nest, NestResult, Sequence, ValueId};
 pub use phases::Phase;
 
 use crate::ir::{Graph, Level, NodeId, Registry, TensorType};

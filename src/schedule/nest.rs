@@ -6,8 +6,8 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::ir::kernel::{BinaryFn, Combine, CompareFn, MapDim, Scalar, Source, UnaryFn};
-use crate::ir::{DType, F64Bits, Loop, NodeId, volume};
+use crate::ir::kernel::{self, BinaryFn, Combine, CompareFn, MapDim, Scalar, Source, UnaryFn};
+use crate::ir::{DType, F64Bits, Loop, NodeId, Shape, volume};
 
 /// A value of a [`Schedule`](super::Schedule). The first ids are those of the graph's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +48,8 @@ pub enum Inst {
     Compare(CompareFn, InstId, InstId),
     Select(InstId, InstId, InstId),
     Cast(InstId, DType),
+    /// What the nest wrote at the point before this one along the dimension of its scan; 0 at the first.
+    Previous,
     /// An element of `gathers[i]` at I64 coordinates.
     Gather(usize, SmallVec<[InstId; 4]>),
 }
@@ -57,7 +59,7 @@ impl Inst {
     #[must_use]
     pub fn map(&self, mut f: impl FnMut(InstId) -> InstId) -> Inst {
         match self {
-            Inst::Input(_) | Inst::Index(_) | Inst::Constant(..) => self.clone(),
+            Inst::Input(_) | Inst::Index(_) | Inst::Constant(..) | Inst::Previous => self.clone(),
             Inst::Unary(g, a) => Inst::Unary(*g, f(*a)),
             Inst::Binary(g, a, b) => Inst::Binary(*g, f(*a), f(*b)),
             Inst::Compare(g, a, b) => Inst::Compare(*g, f(*a), f(*b)),
@@ -137,6 +139,13 @@ pub struct NestResult {
     pub reduce: Option<Combine>,
 }
 
+/// [`kernel::Sequence`] with its scalar as an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sequence {
+    Scan(usize),
+    Scatter(InstId),
+}
+
 /// A perfect loop nest that writes one or more values.
 #[derive(Clone, Debug)]
 pub struct Nest {
@@ -149,6 +158,8 @@ pub struct Nest {
     pub gathers: Vec<ValueId>,
     pub body: Body,
     pub results: Vec<NestResult>,
+    /// A nest whose points are visited in order has one result and is never a part of another nest.
+    pub sequence: Option<Sequence>,
 }
 
 /// Where a coordinate of an inlined nest comes from.
@@ -179,33 +190,68 @@ impl Nest {
             gathers: Vec::new(),
             body: Body::default(),
             results: Vec::new(),
+            sequence: None,
         }
     }
 
-    /// The nest of a kernel's loop; `resolve` names its sources.
-    pub fn of(node: NodeId, l: &Loop, value: ValueId, resolve: &dyn Fn(Source) -> ValueId) -> Nest {
+    /// The instructions that are wanted: those of the results in their order, then the row of a scatter.
+    pub fn roots(&self) -> Vec<InstId> {
+        let row = match self.sequence {
+            Some(Sequence::Scatter(row)) => Some(row),
+            Some(Sequence::Scan(_)) | None => None,
+        };
+        self.results.iter().map(|r| r.root).chain(row).collect()
+    }
+
+    /// Writes what `other` writes, `roots` being its roots here.
+    pub fn write_as(&mut self, other: &Nest, roots: &[InstId]) {
+        self.results =
+            other.results.iter().zip(roots).map(|(r, root)| NestResult { root: *root, ..r.clone() }).collect();
+        self.sequence = match (other.sequence, roots.last()) {
+            (Some(Sequence::Scatter(_)), Some(row)) => Some(Sequence::Scatter(*row)),
+            (sequence, _) => sequence,
+        };
+    }
+
+    /// The nest of a kernel's loop; `resolve` names its sources, with the extent of each of their dimensions.
+    pub fn of(node: NodeId, l: &Loop, value: ValueId, resolve: &dyn Fn(Source) -> (ValueId, Shape)) -> Nest {
         let mut nest = Nest::empty(node, l.domain.clone());
         let inputs: Vec<Access> =
-            l.inputs.iter().map(|r| Access { value: resolve(r.source), map: r.map.clone() }).collect();
+            l.inputs.iter().map(|r| Access { value: resolve(r.source).0, map: r.map.clone() }).collect();
         let root = nest.add_scalar(&l.body, &inputs, resolve);
         nest.results.push(NestResult { value, map: l.result_map.clone(), root, reduce: l.reduce });
+        nest.sequence = match &l.sequence {
+            Some(kernel::Sequence::Scan(d)) => Some(Sequence::Scan(*d)),
+            Some(kernel::Sequence::Scatter(row)) => Some(Sequence::Scatter(nest.add_scalar(row, &inputs, resolve))),
+            None => None,
+        };
         nest
     }
 
-    fn add_scalar(&mut self, s: &Scalar, inputs: &[Access], resolve: &dyn Fn(Source) -> ValueId) -> InstId {
+    fn add_scalar(&mut self, s: &Scalar, inputs: &[Access], resolve: &dyn Fn(Source) -> (ValueId, Shape)) -> InstId {
         let mut go = |s: &Scalar| self.add_scalar(s, inputs, resolve);
         let inst = match s {
             Scalar::Input(i) => return self.read(inputs[*i].clone()),
             Scalar::Index(d) => Inst::Index(*d),
             Scalar::Constant(v, dtype) => Inst::Constant(F64Bits::new(*v), *dtype),
+            Scalar::Previous => Inst::Previous,
             Scalar::Unary(f, a) => Inst::Unary(*f, go(a)),
             Scalar::Binary(f, a, b) => Inst::Binary(*f, go(a), go(b)),
             Scalar::Compare(f, a, b) => Inst::Compare(*f, go(a), go(b)),
             Scalar::Select(c, a, b) => Inst::Select(go(c), go(a), go(b)),
             Scalar::Cast(a, dtype) => Inst::Cast(go(a), *dtype),
             Scalar::Gather(source, coords) => {
-                let coords = coords.iter().map(&mut go).collect();
-                let value = resolve(*source);
+                let mut coords: SmallVec<[InstId; 4]> = coords.iter().map(&mut go).collect();
+                let (value, shape) = resolve(*source);
+                for (coord, extent) in coords.iter_mut().zip(shape.iter()) {
+                    // A part of a dimension is never taken for all of it: its coordinate is computed.
+                    if let Inst::Index(d) = self.body.inst(*coord)
+                        && self.domain.get(*d) != Some(extent)
+                    {
+                        let zero = self.coordinate(Coordinate::Zero);
+                        *coord = self.body.add(Inst::Binary(BinaryFn::Add, *coord, zero));
+                    }
+                }
                 Inst::Gather(self.gather_from(value), coords)
             }
         };
@@ -316,9 +362,8 @@ impl Nest {
     pub fn compact(&self) -> Nest {
         let mut out = Nest::empty(self.node, self.domain.clone());
         let dims: Vec<Coordinate> = (0..self.domain.len()).map(Coordinate::Dim).collect();
-        let roots: Vec<InstId> = self.results.iter().map(|r| r.root).collect();
-        let roots = out.import(self, &roots, &dims, &mut |out, value, coords| out.read_at(value, coords));
-        out.results = self.results.iter().zip(roots).map(|(r, root)| NestResult { root, ..r.clone() }).collect();
+        let roots = out.import(self, &self.roots(), &dims, &mut |out, value, coords| out.read_at(value, coords));
+        out.write_as(self, &roots);
         out
     }
 
@@ -345,9 +390,9 @@ impl Nest {
         volume(&self.domain)
     }
 
-    /// Does it only map points to elements (no reduction)?
+    /// Does it only map points to elements (no reduction, in any order)?
     pub fn is_map(&self) -> bool {
-        self.results.iter().all(|r| r.reduce.is_none())
+        self.sequence.is_none() && self.results.iter().all(|r| r.reduce.is_none())
     }
 
     /// Values it reads, in any way, each once.
@@ -363,7 +408,7 @@ impl Nest {
         let mut work = (0, 0);
         for inst in self.body.insts() {
             match inst {
-                Inst::Input(_) | Inst::Index(_) | Inst::Constant(..) => {}
+                Inst::Input(_) | Inst::Index(_) | Inst::Constant(..) | Inst::Previous => {}
                 Inst::Unary(f, _) => {
                     work.0 += 1;
                     work.1 += usize::from(f.is_transcendental() || matches!(f, UnaryFn::Sqrt | UnaryFn::Rsqrt));

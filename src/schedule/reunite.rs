@@ -71,7 +71,7 @@ fn joined(schedule: &Schedule, stretch: &[Open]) -> Option<Joined> {
         }
         behind.push(depends);
     }
-    let mut group = Open { rows: first.rows.clone(), nests: first.nests.clone(), closed: false };
+    let mut group = Open { rows: first.rows.clone(), nests: first.nests.clone(), closed: false, contraction: false };
     for nest in &last.nests {
         let rows = common_rows(schedule, &group, nest)?;
         group.rows.truncate(rows);

@@ -18,6 +18,8 @@ pub(super) struct Open {
     pub nests: Vec<Nest>,
     /// Takes no further nests.
     pub closed: bool,
+    /// Is it a product of matrices or the like?
+    pub contraction: bool,
 }
 
 /// Puts the units into groups and steps.
@@ -63,8 +65,10 @@ fn fused(schedule: &mut Schedule, graph: &Graph, units: Vec<Unit>) {
             group_of[root.index()].map_or(earliest, |g| earliest.max(after(g)))
         });
         let contraction = is_contraction(schedule, &nest);
+        // Nor do points that depend on each other share their rows.
+        let alone = contraction || nest.sequence.is_some();
         let joined = (earliest.max(open.len().saturating_sub(WINDOW))..open.len())
-            .filter(|_| !contraction)
+            .filter(|_| !alone)
             .find_map(|g| Some((g, common_rows(schedule, &open[g], &nest)?)));
         let g = match joined {
             Some((g, rows)) => {
@@ -73,7 +77,7 @@ fn fused(schedule: &mut Schedule, graph: &Graph, units: Vec<Unit>) {
             }
             None => {
                 let rows = nest.domain[..parallel_prefix(&nest)].to_vec();
-                open.push(Open { rows, nests: Vec::new(), closed: contraction });
+                open.push(Open { rows, nests: Vec::new(), closed: alone, contraction });
                 open.len() - 1
             }
         };
@@ -119,7 +123,7 @@ fn finish(mut group: Open, kept: &[bool]) -> Group {
     // Nests that are all of the row's rank have no work inside a row: they are one plain traversal.
     let flat = group.nests.iter().all(|n| n.domain.len() == group.rows.len());
     let mut rows = if flat { Vec::new() } else { group.rows };
-    if let (true, [nest]) = (group.closed, &mut group.nests[..]) {
+    if let (true, [nest]) = (group.contraction, &mut group.nests[..]) {
         (*nest, rows) = contraction(nest);
     }
     let mut nests: Vec<Nest> = Vec::new();
@@ -196,6 +200,9 @@ fn merge_target(nests: &[Nest], b: &Nest) -> Option<usize> {
 
 /// How many outer dimensions are parallel, outermost in every result and in order.
 fn parallel_prefix(nest: &Nest) -> usize {
+    if nest.sequence.is_some() {
+        return 0;
+    }
     (0..nest.domain.len()).take_while(|d| nest.results.iter().all(|r| r.map.get(*d) == Some(&MapDim::Dim(*d)))).count()
 }
 
@@ -206,6 +213,7 @@ fn is_contraction(schedule: &Schedule, nest: &Nest) -> bool {
     let rows: Vec<MapDim> = (0..parallel_prefix(nest)).filter(|d| nest.domain[*d] > 1).map(MapDim::Dim).collect();
     let own = nest.gathers.is_empty() && nest.reads.iter().all(|r| rows.iter().all(|d| r.map.contains(d)));
     !nest.is_map()
+        && nest.sequence.is_none()
         && !operands.is_empty()
         && !own
         && operands.iter().all(|v| schedule.value(*v).ty.shape.elements() < nest.points())

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use petgraph::dot::{Config, Dot};
 use petgraph::graph::DiGraph;
 
-use super::nest::{Nest, ValueId};
+use super::nest::{Nest, Sequence, ValueId};
 use super::{Group, GroupKind, Place, Schedule, Step};
 
 impl Schedule {
@@ -39,9 +39,14 @@ impl Schedule {
         let all = |values: Vec<ValueId>| values.into_iter().map(|v| self.name(names, v)).collect::<Vec<_>>().join(", ");
         let _ = write!(text, " reads ({})", all(nest.operands()));
         for r in &nest.results {
+            let order = match nest.sequence {
+                Some(Sequence::Scan(_)) => " scan",
+                Some(Sequence::Scatter(_)) => " scatter",
+                None => "",
+            };
             let how = r.reduce.map_or_else(|| "=".to_owned(), |c| format!("{c:?} into").to_lowercase());
             let name = self.name(names, r.value);
-            let _ = write!(text, " {how} {name} [{}]", self.place(names, r.value));
+            let _ = write!(text, "{order} {how} {name} [{}]", self.place(names, r.value));
         }
         text
     }

@@ -10,6 +10,7 @@
 //! (the parser's recursion), [`MAX_HEIGHT`] for syntax trees (everybody else's). Chains of `let` are flat and have no
 //! limit. Every tree within the limit can be written, and read again, in both forms.
 
+mod advice;
 pub mod ast;
 mod comments;
 mod depth;
@@ -21,6 +22,7 @@ mod formatting;
 mod grammar;
 mod print;
 mod program;
+mod read;
 #[cfg(test)]
 mod roundtrip;
 mod rules;
@@ -35,5 +37,6 @@ pub use expr::MAX_HEIGHT;
 pub use form::{Form, PROGRAM_HEAD};
 pub use print::{Remarks, format_rules, print_expr, print_program};
 pub use program::parse_program;
+pub use read::{read_text, text_of};
 pub use rules::parse_rules;
 pub use strange::utf8;

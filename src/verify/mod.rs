@@ -17,6 +17,7 @@ pub mod cache;
 mod compare;
 pub mod coverage;
 mod def;
+pub mod document;
 mod example;
 mod report;
 mod rewrite;

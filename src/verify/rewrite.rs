@@ -17,18 +17,21 @@ use crate::diagnostics::Diagnostic;
 use crate::egraph::resolve;
 use crate::interp::Evaluator;
 use crate::interp::precise::{self, Big};
-use crate::ir::{Array, AttrKind, AttrValue, DType, Graph, NodeId, Output, Precision, Registry, Values};
+use crate::ir::{Array, AttrKind, AttrValue, DType, Graph, Output, Precision, Registry, Values};
+use crate::rules::numbers::build_pattern;
 use crate::rules::term::{Bindings, Builder};
 use crate::rules::typecheck::{self, Instance};
-use crate::rules::{AttrPattern, GraphBuilder, Pattern, Rewrite, RewriteClass, RuleSet, VarKind};
+use crate::rules::{GraphBuilder, Rewrite, RewriteClass, RuleSet, VarKind};
 
 /// Points that a rewrite must be compared at.
 const POINTS: usize = 100;
-/// Units in the last place by which a right side may be less accurate, beyond as much again as the left side is.
+/// Units in the last place by which a right side may be less accurate than the left.
 const FEW: f64 = 4.0;
-/// Bits that values equal over the reals have in common: 256 are computed, some are lost to rounding, and more where large
-/// intermediate values cancel.
-const EQUAL_BITS: i64 = 100;
+/// Both sides may be lucky: the worst of a sample is within this factor of the worst there is.
+const LUCK: f64 = 4.0;
+/// Bits that values equal over the reals have in common, at least: constants of a rule have 53. Where large intermediate values
+/// cancel, so many of the 256 bits of the largest are left.
+const EQUAL_BITS: i64 = 48;
 const EQUAL_BITS_OF_LARGEST: i64 = 190;
 
 const INSTANCES: usize = 40;
@@ -150,7 +153,7 @@ fn case(rewrite: &Rewrite, rules: &RuleSet, instance: &Instance, random: &mut Ch
         }
     }
     let mut builder = GraphBuilder { registry, graph: &mut graph, rule: head.rule.clone(), serves: Vec::new() };
-    let left = pattern(&rewrite.left, &bindings, &mut builder)?;
+    let left = build_pattern(&rewrite.left, &bindings, &mut builder)?;
     bindings.expected = Some(builder.ty(left));
     if !typecheck::conditions(head, &mut bindings, &mut builder).ok()? {
         return None;
@@ -184,21 +187,6 @@ fn any_float(random: &mut ChaCha8Rng) -> f64 {
         -1e-30_f32 as f64,
     ];
     SOME[(random.next_u64() % SOME.len() as u64) as usize]
-}
-
-/// Builds a left side.
-fn pattern(pattern_: &Pattern, bindings: &Bindings<'_, NodeId>, builder: &mut GraphBuilder<'_>) -> Option<NodeId> {
-    match pattern_ {
-        Pattern::Var(v) => bindings.tensors[v.0 as usize],
-        Pattern::Op { op, operands, attrs } => {
-            let operands: Option<Vec<NodeId>> = operands.iter().map(|o| pattern(o, bindings, builder)).collect();
-            let attrs = attrs.iter().map(|a| match a {
-                AttrPattern::Const(v) => Some(v.clone()),
-                AttrPattern::Var(v) => bindings.attrs[v.0 as usize].clone(),
-            });
-            builder.op(*op, &operands?, attrs.collect::<Option<_>>()?).ok()
-        }
-    }
 }
 
 /// Compares the sides at one point.
@@ -312,7 +300,7 @@ fn compare(
 fn judge_accuracy(accuracies: Accuracies, findings: &mut Findings) {
     for accuracy in accuracies.into_values() {
         findings.worst = findings.worst.max(accuracy.right - accuracy.left);
-        if accuracy.right > 2.0 * accuracy.left + FEW
+        if accuracy.right > LUCK * accuracy.left + FEW
             && let Some(refusal) = accuracy.refusal
         {
             let worst = format!("the left side is off by at most {:.1} at all points drawn in this way", accuracy.left);

@@ -21,11 +21,13 @@ pub enum Draw {
     Unit,
     /// Multiples of a half between -2 and 2: where kinks and ties are.
     Grid,
+    /// A little beside those, by 1e-2 to 1e-6.
+    Near,
     /// Magnitudes from 1e-3 to 1e3, of either sign.
     Wide,
     /// Close to one large number, a few units in the last place apart.
     Crowded(f64),
-    /// The same, of either sign: large numbers whose sum is small.
+    /// The same, of either sign, among ordinary numbers: large numbers whose sum is small.
     Opposed(f64),
     /// Zeros of both signs, infinities, NaN, the greatest, least and subnormal numbers, among ordinary ones.
     Special,
@@ -67,8 +69,9 @@ impl Limits {
     pub fn contains(&self, v: f64) -> bool {
         let above = self.lo.is_none_or(|(lo, inclusive)| v > lo || (inclusive && v == lo));
         let below = self.hi.is_none_or(|(hi, inclusive)| v < hi || (inclusive && v == hi));
-        // NaN is outside the claim of a domain, and so it may always occur.
-        v.is_nan() || (above && below)
+        // NaN is in no domain; without one it may occur.
+        let free = self.lo.is_none() && self.hi.is_none();
+        above && below && (free || !v.is_nan())
     }
 
     /// A value of the domain made of any value.
@@ -78,6 +81,7 @@ impl Limits {
         }
         // An infinite bound only says that the value is finite.
         let finite = |bound: Option<(f64, bool)>| bound.filter(|(b, _)| b.is_finite());
+        let v = if v.is_nan() { 0.5 } else { v };
         let v = if v.is_infinite() { 1e30f64.copysign(v) } else { v };
         if self.contains(v) {
             return v;
@@ -114,7 +118,9 @@ pub fn generator(rule: &str, seed: u64) -> ChaCha8Rng {
     random
 }
 
-const SPECIAL: [f64; 18] = [
+const SPECIAL: [f64; 20] = [
+    f64::NAN,
+    f64::NAN,
     0.0,
     -0.0,
     1.0,
@@ -155,6 +161,10 @@ fn float(draw: Draw, dtype: DType, random: &mut ChaCha8Rng) -> f64 {
         Draw::Positive(scale) => scale * normal(random).abs() + 1e-3 * scale,
         Draw::Unit => 1.9 * unit(random) - 0.95,
         Draw::Grid => (below(random, 9) as f64 - 4.0) / 2.0,
+        Draw::Near => {
+            let sign = if random.next_u64() & 1 == 0 { 1.0 } else { -1.0 };
+            float(Draw::Grid, dtype, random) + sign * 10f64.powf(-2.0 - 4.0 * unit(random))
+        }
         Draw::Wide => {
             let sign = if random.next_u64() & 1 == 0 { 1.0 } else { -1.0 };
             sign * 10f64.powf(6.0 * unit(random) - 3.0)
@@ -165,7 +175,11 @@ fn float(draw: Draw, dtype: DType, random: &mut ChaCha8Rng) -> f64 {
         }
         Draw::Opposed(at) => {
             let v = float(Draw::Crowded(at), dtype, random);
-            if random.next_u64() & 1 == 0 { v } else { -v }
+            match below(random, 3) {
+                0 => v,
+                1 => -v,
+                _ => normal(random),
+            }
         }
         Draw::Special => match below(random, 2 * SPECIAL.len() as u64) as usize {
             i if i < SPECIAL.len() => SPECIAL[i],
@@ -190,11 +204,17 @@ fn representable(dtype: DType, rounded: f64, limits: &Limits) -> f64 {
 /// Elements of a tensor type. Floats are representable in the dtype; integers lie in `0..bound`.
 pub fn array(ty: &TensorType, draw: Draw, limits: &Limits, bound: u64, random: &mut ChaCha8Rng) -> Array {
     let count = ty.shape.elements();
+    // Every multiple comes in turn, so that no kink is missed by chance; the stride has no factor in common with 9.
+    let (first, stride) = (below(random, 9), [1, 2, 4, 5, 7, 8][below(random, 6) as usize]);
     let values = match ty.dtype {
         DType::F32 | DType::F64 => Values::Float(
             (0..count)
-                .map(|_| {
-                    let v = limits.bring_in(float(draw, ty.dtype, random));
+                .map(|i| {
+                    let drawn = match draw {
+                        Draw::Grid => ((first + stride * i) % 9) as f64 / 2.0 - 2.0,
+                        _ => float(draw, ty.dtype, random),
+                    };
+                    let v = limits.bring_in(drawn);
                     let rounded = Precision::Typed.round(ty.dtype, v);
                     representable(ty.dtype, rounded, limits)
                 })

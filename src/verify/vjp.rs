@@ -27,15 +27,20 @@ pub const POINTS: usize = 100;
 pub const TOLERANCE: f64 = 1e-8;
 /// Rounds over all instances, each with another way to draw numbers.
 const ROUNDS: usize = 40;
+/// More rounds for kinks that were not met.
+const KINK_ROUNDS: usize = 200;
+const KINK_DRAWS: [Draw; 3] = [Draw::Grid, Draw::Special, Draw::Near];
 
-const DRAWS: [Draw; 8] = [
+const DRAWS: [Draw; 10] = [
     Draw::Normal(1.0),
     Draw::Grid,
     Draw::Positive(1.0),
     Draw::Special,
     Draw::Unit,
+    Draw::Grid,
     Draw::Normal(4.0),
     Draw::Wide,
+    Draw::Near,
     Draw::Grid,
 ];
 
@@ -110,13 +115,25 @@ impl Work<'_> {
     }
 
     fn sample(&mut self, trials: &[Trial], wanted: &[bool]) {
-        for round in 0..ROUNDS {
+        'rounds: for round in 0..ROUNDS {
             for trial in trials {
                 let enough = wanted.iter().zip(&self.compared).all(|(w, n)| !w || *n >= POINTS);
                 if round >= DRAWS.len() && enough {
-                    return self.enough(wanted);
+                    break 'rounds;
                 }
                 self.point(trial, DRAWS[round % DRAWS.len()]);
+                if self.findings.is_refused() {
+                    return;
+                }
+            }
+        }
+        // Some kinks are rare: NaN, a tie of zeros.
+        for round in 0..KINK_ROUNDS {
+            for trial in trials {
+                if self.kinks_met.iter().all(|met| *met > 0) {
+                    return self.enough(wanted);
+                }
+                self.point(trial, KINK_DRAWS[round % KINK_DRAWS.len()]);
                 if self.findings.is_refused() {
                     return;
                 }

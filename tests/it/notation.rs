@@ -1,6 +1,8 @@
 //! The notation of rule files, sentence by sentence of DESIGN §3: each form does what it says, and has a refusal where it is
 //! used wrongly.
 
+use kina_ad::{CheckOptions, Level, RuleOptions, Session};
+
 use crate::bad_input::check;
 use crate::programs::{assert_close, results, ways};
 use crate::support::{Outcome, directory, kina};
@@ -363,4 +365,325 @@ fn concat_is_closed_to_third_order() {
         let out = kina(place.path(), &format!("run p.kina --check {way}")).ok();
         assert!(out.contains("passed") && !out.contains("FAILED"), "{way}: {out}");
     }
+}
+
+/// The names of the rewrites that apply to a program, with these rules and no others.
+fn applied(program: &str, rules: &str, level: Level) -> Vec<String> {
+    let place = directory(&[("r.rules", rules)]);
+    let files = vec![place.path().join("r.rules")];
+    let options = RuleOptions { no_default_rules: true, files, ..RuleOptions::default() };
+    let mut session = Session::new(&options).unwrap_or_else(|refusal| panic!("{rules}\n{refusal}"));
+    let graph = session.check("p.kina", program, &CheckOptions::default()).unwrap();
+    let mut program = session.differentiate(&graph).unwrap();
+    let report = session.optimise(&mut program, level).unwrap().report.unwrap();
+    report.applications.into_keys().map(|name| name.to_string()).collect()
+}
+
+#[test]
+fn every_form_of_the_attribute_language() {
+    let conditions = [
+        "shape(x) == [2, 3, 4]",
+        "dtype(x) == F32",
+        "rank(x) == 3",
+        "dim(x, 1) == 3",
+        "type(x) == with_dtype(type(x), F32)",
+        "1 + 2 * 3 - 7 % 4 == 4",
+        "7 / 2 == 3 && -7 / 2 == -3",
+        "7.0 / 2 == 3.5 && 2e-1 == 0.2 && 1 == 1.0",
+        "[1, 2] ++ [3] ++ [] == [1, 2, 3]",
+        "shape(x)[1] == 3 && ([5] ++ [6])[1] == 6",
+        "range(3) == [0, 1, 2] && range(0) == []",
+        "prod(shape(x)) == 24 && prod([]) == 1",
+        "sum(shape(x)) == 9",
+        "len(shape(x)) == 3",
+        "offsets([2, 3]) == [0, 2, 5]",
+        "count(shape(x), [0, 2]) == 8",
+        "ones_at(shape(x), axes) == [2, 1, 4]",
+        "without(shape(x), axes) == [2, 4]",
+        "expanded([3, 1], shape(x)) == [0, 2]",
+        "others(axes, rank(x)) == [0, 2]",
+        "invert([2, 0, 1]) == [1, 2, 0]",
+        "swap_last(3) == [0, 2, 1]",
+        "[i * i for i in range(4) if i % 2 == 1] == [1, 9]",
+        "[sum([i * j for j in range(i)]) for i in range(4)] == [0, 0, 2, 9]",
+        "(if rank(x) > 2 then 1 else 1 / 0) == 1",
+        "1 < 2 && 2 <= 2 && 3 > 2 && 2 >= 2 && 1 != 2",
+        "!(1 == 2) && (false || true)",
+        "true || 1 / 0 == 1",
+        "!(false && 1 / 0 == 1)",
+        "abs(-3) == 3 && abs(-0.5) == 0.5",
+        "is_float(type(x)) && is_float(dtype(x)) && !is_float(I64)",
+        "keepdims == false && axes == [1]",
+        "shape(t) == [5] && rank(t) == 1 && dim(t, 0) == 5 && dtype(t) == F32",
+        "n == 24",
+        "inf > 1e300 && nan != nan",
+    ];
+    let program = "let x = tensor<F32, [2, 3, 4], @host> in (-x).sum(axis=1)";
+    let rule = |condition: &str| {
+        format!(
+            "/// d\nrewrite sum_of_neg [exact] {{\n  sum(-x, axes, keepdims) => -sum(x, axes, keepdims)\n  \
+             t = with_shape(type(x), [5])\n  n = prod(shape(x))\n  where rank(x) == 3 && axes == [1]\n  where {condition}\n}}\n"
+        )
+    };
+    for condition in conditions {
+        assert_eq!(applied(program, &rule(condition), Level::O1), ["sum_of_neg"], "{condition}");
+        assert!(applied(program, &rule(&format!("!({condition})")), Level::O1).is_empty(), "not {condition}");
+    }
+    // What has no value is a fault of the rule, at its place.
+    for (condition, words) in [
+        ("1 / 0 == 1", "integer overflow or division by zero"),
+        ("shape(x)[7] == 1", "index 7 is outside a list of"),
+        ("9223372036854775807 + 1 == 0", "integer overflow"),
+        ("dim(x, 9) == 1", "axis 9 is outside a tensor of rank"),
+        ("rank(x)", "a condition must be true or false, not an integer"),
+        ("range(100000) == []", "a list of 100000 elements"),
+        ("invert([0, 0]) == []", "is not a permutation"),
+        ("axes + 1 == 2", "arithmetic on a list of integers"),
+    ] {
+        refused(&[(condition, &rule(condition), &["E0407", "r.rules:7:", words])]);
+    }
+    refused(&[
+        ("a function that is none", &rule("size(x) == 1"), &["E0402", "r.rules:7:9", "`size`"]),
+        ("too many arguments", &rule("len([1], 2) == 1"), &["E0403", "r.rules:7:9", "takes 1 unnamed"]),
+        ("a name for an argument", &rule("len(list=[1]) == 1"), &["E0403", "r.rules:7:9"]),
+        ("a tensor for an attribute", &rule("len(x) == 1"), &["E0402", "r.rules:7:9"]),
+    ]);
+}
+
+#[test]
+fn a_domain_is_proved_by_what_is_known_of_values() {
+    let rule = |domain: &str| format!("/// d\nrewrite guarded [real] {{\n  relu(x) => x\n  domain {domain}\n}}\n");
+    let cases: [(&str, &str, bool); 22] = [
+        ("x >= 0", "x.exp()", true),
+        ("x > 0", "x.exp()", false),
+        ("x > 0", "x.tanh().exp()", true),
+        ("x >= 0 && x <= 1", "x.softmax(axis=0)", true),
+        ("x < 1", "x.softmax(axis=0)", false),
+        ("0 <= x", "x.abs()", true),
+        ("x >= 0.0", "x", false),
+        ("x >= 0", "x * x", true),
+        ("x >= 0", "x * (x + 1.0)", false),
+        ("x >= 0", "x.softmax(axis=0).sum(axis=0, keepdims=true).broadcast([3])", true),
+        ("x >= 0", "(x * x).sum(axis=0, keepdims=true).broadcast([3])", true),
+        ("x >= 0", "x.sqrt()", true),
+        ("x >= 2", "splat(2.0, like=x)", true),
+        ("x > 2", "splat(2.0, like=x)", false),
+        ("x >= 1 + 1", "splat(2.5, like=x)", true),
+        ("x >= rank(x)", "splat(1.0, like=x)", true),
+        ("x >= 0", "select(x > 0.0, x.exp(), x * x)", true),
+        ("x >= 0", "select(x > 0.0, x.exp(), x)", false),
+        ("x >= 0", "concat(x.exp(), x * x, axis=0)", true),
+        ("x <= 0", "x.log_softmax(axis=0)", true),
+        ("x >= -1 && x <= 1", "x.tanh() * x.sin()", true),
+        ("x <= 1", "x.abs() / x.abs()", true),
+    ];
+    for (domain, value, proved) in cases {
+        let program = format!("let x = tensor<F32, [3], @host> in relu({value})");
+        let found = applied(&program, &rule(domain), Level::O2);
+        assert_eq!(!found.is_empty(), proved, "{domain} of {value}");
+        // It is a promise over the reals only.
+        assert!(applied(&program, &rule(domain), Level::O1).is_empty());
+    }
+    refused(&[
+        ("no comparison", &rule("x"), &["E0411", "r.rules:4:10", "compares a named tensor with a number"]),
+        ("or", &rule("x > 0 || x < 1"), &["E0411", "r.rules:4:10"]),
+        ("a call", &rule("exp(x) > 0"), &["E0411", "r.rules:4:10"]),
+        (
+            "a local",
+            &rule("z > 0").replace("  domain", "  z = x * x\n  domain"),
+            &["E0411", "r.rules:5:10", "`z` is a local"],
+        ),
+        (
+            "an attribute",
+            "/// d\nrewrite r [real] {\n  sum(x, axes, keepdims) => sum(x, axes, keepdims)\n  domain keepdims > 0\n}",
+            &["E0411", "r.rules:4:10", "`keepdims` is an attribute", "write `where`"],
+        ),
+    ]);
+}
+
+#[test]
+fn premises_mean_what_they_say_and_nothing_more() {
+    let program = |call: &str| format!("let x = tensor<F32, [2, 3], @host> in relu(x).{call}");
+    let rule =
+        |left: &str, rest: &str| format!("/// d\nrewrite seen [exact] {{\n  {left} => {left}.relu()\n{rest}}}\n");
+    for (left, rest, call, fires) in [
+        ("sum(relu(x), axes)", "", "sum(axis=1)", true),
+        ("sum(relu(x), axes)", "", "sum(axis=1, keepdims=true)", false),
+        ("sum(relu(x), axes, keepdims=true)", "", "sum(axis=1, keepdims=true)", true),
+        ("sum(relu(x), [1], keepdims)", "", "sum(axis=1, keepdims=true)", true),
+        ("sum(relu(x), axis=[0], keepdims=k)", "", "sum(axis=1)", false),
+        ("sum(relu(x), [rank(x) - 1], keepdims)", "", "sum(axis=1)", true),
+        ("sum(relu(x), [rank(x) - 2], keepdims)", "", "sum(axis=1)", false),
+        ("sum(relu(x), axes, keepdims)", "  where dtype(x) == F64\n", "sum(axis=1)", false),
+        ("sum(relu(x), axes, keepdims)", "  where axes == [1]\n  where !keepdims\n", "sum(axis=1)", true),
+        ("relu(x) * 2.0", "", "neg() * 2.0", false),
+        ("relu(x) * 2.0", "", "relu() * 2.0", true),
+        ("relu(x) * 2", "", "relu() * 2.0", true),
+        ("relu(x) - relu(x)", "", "relu() - x", false),
+    ] {
+        let rules = rule(left, rest);
+        assert_eq!(!applied(&program(call), &rules, Level::O1).is_empty(), fires, "{left} {rest} on {call}");
+    }
+    refused(&[
+        ("a default of the operand", &rule("sum(x)", ""), &["E0410", "r.rules:3:3", "must name `axis`"]),
+        (
+            "the same in a premise",
+            "/// d\noverride vjp sum {\n  y = sum(x)\n  ---\n  g_x = g_y\n}",
+            &["E0410", "r.rules:3:7", "must name `axis`"],
+        ),
+        ("no name", "/// d\noverride vjp sum {\n  y = sum(x, [0])\n  ---\n  g_x = g_y\n}", &["E0106", "r.rules:3:14"]),
+        ("one word for two", &rule("take_along_axis(softmax(x, axis), i, axis)", "  where axis\n"), &["r.rules:4:9"]),
+    ]);
+    // A VJP of some calls only: for the others the operator has none.
+    let rules = "/// The last axis, kept.\noverride vjp softmax {\n  y = softmax(x, axis=1)\n  ---\n  where dtype(x) == F64\n  g_x = y * g_y\n}\n";
+    for (dtype, axis, covered) in [("F64", 1, true), ("F64", 0, false), ("F32", 1, false)] {
+        let text = differentiated(&[&[2, 2]], &format!("a.softmax(axis={axis})")).replace("F64", dtype);
+        let outcome = with(&text, rules, "grad p.kina -O0");
+        match covered {
+            true => assert!(outcome.ok().contains("r.rules:2 vjp softmax")),
+            false => outcome.refusal(1, &["E0501", "does not cover these attributes and types"]).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn numbers_take_the_type_of_what_they_meet() {
+    let rules = "/// A number alone has the type of the left side, one beside a tensor that of the tensor.\n\
+        rewrite numbers [exact] {\n  select(c, exp(x), exp(exp(x))) => select(c, 1.5, if is_float(type(x)) then x + 2 else 3)\n}\n\
+        /// An attribute is a number too.\ndef times(x, factor = 0.5) {\n  half = factor / 2\n  => x * factor + half\n}\n";
+    let program =
+        "let x = tensor<F64, [2], @host> in (select(x > 0.0, x.exp(), x.exp().exp()), x.times(), x.times(factor=3))";
+    let place = directory(&[
+        ("p.kina", program.as_bytes().to_vec()),
+        ("r.rules", rules.as_bytes().to_vec()),
+        ("x.npy", crate::support::npy_f64(&[2], &[-4.0, 5.0])),
+    ]);
+    let found = results(place.path(), "--rules r.rules --interpret -O1 --input x=x.npy");
+    for (name, want) in [("result_0", [-2.0, 1.5]), ("result_1", [-1.75, 2.75]), ("result_2", [-10.5, 16.5])] {
+        assert_close(name, &found[name].values, &want, 0.0);
+    }
+    refused(&[(
+        "no type for a number",
+        "/// d\nrewrite r [exact] {\n  exp(x) => x * sum(matmul(1.0, 2.0), [0, 1])\n}\n",
+        &["E0407", "r.rules:3:21", "no type fits the number", "`splat(number, type(x))`"],
+    )]);
+}
+
+#[test]
+fn alternatives_enter_the_e_graph_and_cost_decides() {
+    let program = differentiated(&[&[3]], "a.tanh()");
+    let rules = |conclusion: &str, line: &str| {
+        format!("/// d\nvjp tanh as other {{\n  y = tanh(x)\n  ---\n{line}  g_x = {conclusion}\n}}\n")
+    };
+    // The primary's (1 - y)(1 + y) takes more operators than the first, and is cheaper than the second.
+    let (cheap, dear) = ("g_y * abs(y)", "g_y * exp(log(abs(y)))");
+    for (conclusion, line, level, used) in [
+        (cheap, "", "-O0", false),
+        (cheap, "", "-O1", false),
+        (cheap, "", "-O2", true),
+        (dear, "", "-O2", false),
+        (cheap, "  domain x >= 0\n", "-O2", false),
+        (cheap, "  where rank(x) > 1\n", "-O2", false),
+        (cheap, "  where rank(x) == 1\n", "-O2", true),
+    ] {
+        let graph = with(&program, &rules(conclusion, line), &format!("grad p.kina {level}")).ok();
+        assert_eq!(graph.contains("vjp tanh as other"), used, "{conclusion} {line} {level}: {graph}");
+        assert_eq!(graph.contains("elementwise.rules"), !used, "{conclusion} {line} {level}: {graph}");
+    }
+    // A proved domain.
+    let squares = differentiated(&[&[3]], "(a * a).tanh()");
+    let graph = with(&squares, &rules(cheap, "  domain x >= 0\n"), "grad p.kina -O2").ok();
+    assert!(graph.contains("vjp tanh as other"), "{graph}");
+    // On the tape of a second handler as well, and where a mask goes through.
+    let nested = "let f = fn(x: tensor<F64, [3], @host>) {
+          let h = fn(z: tensor<F64, [3], @host>) { select(z > 0.0, z.tanh(), z) } in
+          let (v, g) = handle h(x) with reverseMode in g } in
+        let x = tensor<F64, [3], @host> in handle f(x) with reverseMode";
+    let right = "/// d\nvjp tanh as other {\n  y = tanh(x)\n  ---\n  g_x = g_y - g_y * (y * y)\n}\n";
+    for level in ["-O0", "-O2"] {
+        let out = with(nested, right, &format!("run p.kina --interpret --check {level}")).ok();
+        assert!(out.contains("passed") && !out.contains("FAILED"), "{out}");
+    }
+    refused(&[
+        ("twice the same", &[right, right].concat(), &["E0406", "r.rules:8:5", "stands twice"]),
+        (
+            "of nothing",
+            "/// d\ndef f(x) {\n  => exp(x)\n}\n/// d\nvjp f as other {\n  y = f(x)\n  ---\n  g_x = g_y\n}\n",
+            &["E0412", "alternative to a VJP that does not exist"],
+        ),
+    ]);
+}
+
+#[test]
+fn files_import_each_other_once() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("more")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
+    write("p.kina", "let x = tensor<F32, [2], @host> in x.twice().thrice()");
+    write("a.rules", "import \"more/b.rules\"\nimport \"./more/b.rules\"\n/// d\ndef twice(x) {\n  => x + x\n}\n");
+    write("more/b.rules", "import \"../a.rules\"\n/// d\ndef thrice(x) {\n  => twice(x) + x\n}\n");
+    let graph = kina(place.path(), "grad p.kina -O0 --rules a.rules").ok();
+    assert!(graph.contains("more/b.rules:3 thrice"), "{graph}");
+    // A chain that is too long, and one that is not.
+    for (length, code) in [(64, 0), (70, 1)] {
+        for i in 0..length {
+            let next = if i + 1 < length { format!("import \"c{}.rules\"\n", i + 1) } else { String::new() };
+            write(&format!("c{i}.rules"), &next);
+        }
+        let outcome = kina(place.path(), "rules list --rules c0.rules");
+        assert_eq!(outcome.code, Some(code), "{outcome:?}");
+        if code == 1 {
+            outcome.refusal(1, &["E0415", "more than 64 levels deep", "c64.rules:1:8", "imported here"]).unwrap();
+        }
+    }
+    write("d.rules", "import \"more\"\n");
+    kina(place.path(), "rules list --rules d.rules").ok();
+}
+
+#[test]
+fn limits_hold_for_any_rules() {
+    // Many rules, each of which takes the search for instances long.
+    let rules: String = (0..120)
+        .map(|i| format!("/// d\nrewrite r{i} [real] {{\n  matmul(matmul(a, b), matmul(c, d)) => matmul(a, matmul(b, matmul(c, d)))\n  where rank(a) == 9\n}}\n"))
+        .collect();
+    let program = "let x = tensor<F32, [2, 2], @host> in x.matmul(x)";
+    let outcome = with(program, &rules, "grad p.kina");
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("E0420") && outcome.stderr.contains("were not checked ahead"),
+        "{}",
+        outcome.stderr
+    );
+    // Handlers in each other multiply the program.
+    let mut nested = "let f0 = fn(x: tensor<F64, [2], @host>) { (x.tanh() * x.sin() * x).exp().sum() } in\n".to_owned();
+    for i in 1..12 {
+        nested += &format!(
+            "let f{i} = fn(x: tensor<F64, [2], @host>) {{ let (v, g) = handle f{}(x) with reverseMode in (g * x).sum() }} in\n",
+            i - 1
+        );
+    }
+    nested += "let x = tensor<F64, [2], @host> in handle f11(x) with reverseMode";
+    let place = directory(&[("p.kina", nested.as_str())]);
+    let outcome = kina(place.path(), "grad p.kina");
+    outcome.refusal(1, &["E0506", "makes more than", "the limit is reached here", "nest fewer handlers"]).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn files_without_end_are_read_up_to_the_limit() {
+    let place =
+        directory(&[("p.kina", "let x = tensor<F32, [2], @host> in x"), ("i.rules", "import \"pipe.rules\"\n")]);
+    for command in ["grad /dev/zero", "grad p.kina --rules /dev/zero"] {
+        kina(place.path(), command).refusal(1, &["E0108", "`/dev/zero` has more than 67108864 bytes"]).unwrap();
+    }
+    let pipe = place.path().join("pipe.rules");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|s| s.success()));
+    for (command, word) in [("grad p.kina --rules i.rules", "i.rules:1:8"), ("grad p.kina --rules .", "regular file")] {
+        kina(place.path(), command).refusal(1, &["E0415", "pipe.rules` is not a regular file", word]).unwrap();
+    }
+    std::fs::remove_file(&pipe).unwrap();
+    std::fs::write(place.path().join("i.rules"), "import \"/dev/zero\"\n").unwrap();
+    kina(place.path(), "grad p.kina --rules i.rules")
+        .refusal(1, &["E0415", "`/dev/zero` is not a regular file"])
+        .unwrap();
 }

@@ -91,7 +91,7 @@ fn is_transcendental(kernel: &Kernel) -> bool {
             Scalar::Compare(_, x, y) => any(x) || any(y),
             Scalar::Select(c, x, y) => any(c) || any(x) || any(y),
             Scalar::Cast(x, _) => any(x),
-            Scalar::Input(_) | Scalar::Index(_) | Scalar::Constant(..) | Scalar::Gather(..) => false,
+            Scalar::Input(_) | Scalar::Index(_) | Scalar::Constant(..) | Scalar::Previous | Scalar::Gather(..) => false,
         }
     }
     matches!(kernel, Kernel::Loops(loops) if loops.iter().any(|l| any(&l.body)))

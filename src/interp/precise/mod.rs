@@ -69,6 +69,7 @@ impl Arithmetic for Precise {
             UnaryFn::Cosh => x.cosh(),
             UnaryFn::Tanh => x.tanh(),
             UnaryFn::Erf => x.erf(),
+            UnaryFn::Erfc => x.erfc(),
             UnaryFn::Not => Big::NAN,
         }
     }

@@ -78,6 +78,10 @@ impl Operator for Unit {
         operands[0]
     }
 
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         // The longer shape, and the axis of size 1 in it.
         let rows: [(DType, &[u64], i64); 7] = [

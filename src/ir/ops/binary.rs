@@ -145,6 +145,17 @@ impl Operator for Binary {
         Kernel::Loops(vec![Loop::elementwise(&result.shape, result.dtype, 2, body)])
     }
 
+    /// Where an element is infinite or 0, differences and quotients may be NaN, of which nothing is said.
+    fn range_of_one(&self, operand: Range, call: Call<'_>, result: &TensorType) -> Range {
+        match self.name {
+            "mul" => (operand.abs() * operand.abs()).fit(result),
+            "sub" => Range::point(0.0),
+            "div" if result.dtype.is_float() => Range::point(1.0),
+            "div" => Range::UNIT,
+            _ => self.range(&[operand, operand], call, result),
+        }
+    }
+
     fn range(&self, operands: &[Range], _call: Call<'_>, result: &TensorType) -> Range {
         let (a, b) = (operands[0], operands[1]);
         match self.name {
@@ -160,6 +171,10 @@ impl Operator for Binary {
             _ => Range::of_type(result),
         }
         .fit(result)
+    }
+
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        matches!(self.name, "maximum" | "minimum" | "atan2")
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

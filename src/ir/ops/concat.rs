@@ -134,6 +134,10 @@ impl Operator for Concat {
         operands.iter().copied().reduce(Range::hull).unwrap_or_else(|| Range::of_type(result))
     }
 
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         let rows: [(DType, &[&[u64]], i64); 10] = [
             (DType::F32, &[&[2], &[3]], 0),

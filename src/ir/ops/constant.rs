@@ -114,6 +114,10 @@ impl Operator for Splat {
         Range::point(call.attrs[0].as_float().unwrap_or(f64::NAN)).fit(result)
     }
 
+    fn keeps_numbers(&self, call: Call<'_>) -> bool {
+        call.attrs[0].as_float().is_some_and(|v| !v.is_nan())
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         let rows: [(f64, DType, &[u64]); 6] = [
             (1.5, DType::F32, &[3]),
@@ -191,6 +195,10 @@ impl Operator for Cast {
         if call.operands[0].dtype.is_float() { whole.hull(Range::point(0.0)) } else { whole }
     }
 
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         let shapes: [&[u64]; 4] = [&[5], &[2, 3], &[2, 1, 3], &[1, 2, 2, 2]];
         let pairs = DType::ALL.into_iter().flat_map(|from| DType::ALL.map(|to| (from, to)));
@@ -232,6 +240,10 @@ impl Operator for StopGradient {
 
     fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
         operands[0]
+    }
+
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

@@ -118,6 +118,10 @@ impl Operator for TakeAlongAxis {
         operands[0]
     }
 
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         families()
             .map(|(dtype, dims, axis)| {
@@ -267,6 +271,10 @@ impl Operator for ScatterAlongAxis {
 
     fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
         operands[0].hull(Range::point(0.0))
+    }
+
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

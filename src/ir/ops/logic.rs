@@ -230,6 +230,10 @@ impl Operator for Select {
         operands[1].hull(operands[2])
     }
 
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         [
             host(DType::F32, &[3]),

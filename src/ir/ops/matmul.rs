@@ -117,6 +117,7 @@ impl Operator for Matmul {
             result_map: map([i, j]),
             body: Scalar::binary(BinaryFn::Mul, Scalar::Input(0), Scalar::Input(1)),
             reduce: Some(Combine::Add),
+            sequence: None,
         }])
     }
 

@@ -1,5 +1,6 @@
 //! The operators, one file per family: name, parameters, typing rule, reference semantics and lowering together.
 
+mod argmax;
 mod axes;
 mod binary;
 mod concat;
@@ -11,7 +12,9 @@ mod movement;
 mod places;
 mod premises;
 mod reduce;
+mod scan;
 mod softmax;
+mod table;
 #[cfg(test)]
 mod tests;
 mod unary;
@@ -35,6 +38,7 @@ pub fn all() -> Vec<Arc<dyn Operator>> {
         binary::all(),
         logic::all(),
         reduce::all(),
+        argmax::all(),
         movement::all(),
         axes::all(),
         window::all(),
@@ -42,6 +46,8 @@ pub fn all() -> Vec<Arc<dyn Operator>> {
         matmul::all(),
         softmax::all(),
         indexing::all(),
+        table::all(),
+        scan::all(),
         constant::all(),
         concat::all(),
     ]

@@ -85,6 +85,10 @@ impl Operator for Broadcast {
         operands[0]
     }
 
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         let rows: [(DType, &[u64], &[i64]); 8] = [
             (DType::F32, &[], &[2, 3]),
@@ -141,6 +145,10 @@ impl Operator for Reshape {
 
     fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
         operands[0]
+    }
+
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
@@ -217,6 +225,10 @@ impl Operator for Transpose {
 
     fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
         operands[0]
+    }
+
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

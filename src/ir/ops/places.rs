@@ -92,6 +92,10 @@ impl Operator for Iota {
         Range::new(0.0, result.shape[call.axis(1)].saturating_sub(1) as f64).fit(result)
     }
 
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
+    }
+
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
         let rows: [(&[i64], i64, DType); 7] = [
             (&[4], 0, DType::I64),
@@ -152,6 +156,10 @@ impl Operator for Tril {
 
     fn range(&self, operands: &[Range], _call: Call<'_>, _result: &TensorType) -> Range {
         operands[0].hull(Range::point(0.0))
+    }
+
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        true
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

@@ -108,6 +108,18 @@ impl<'a> Premises<'a> {
             .help(format!("convert them first: `cast({name}, dtype=I64)`")))
     }
 
+    /// The operand is I64 or I32, as ids are.
+    pub fn integers(&self, operand: usize) -> Result<(), TypeError> {
+        let ty = self.ty(operand);
+        if ty.dtype.is_int() {
+            return Ok(());
+        }
+        let name = self.operand_name(operand);
+        Err(self
+            .error(TypeErrorKind::DType, Where::Operand(operand), format!("needs I64 or I32, but `{name}` is {ty}"))
+            .help(format!("convert it first: `cast({name}, dtype=I64)`")))
+    }
+
     pub fn equal_dtypes(&self, a: usize, b: usize) -> Result<(), TypeError> {
         let (ta, tb) = (self.ty(a), self.ty(b));
         if ta.dtype == tb.dtype {

@@ -1,4 +1,4 @@
-//! Reductions: sum, mean, max, min.
+//! Reductions: sum, mean, prod, max, min.
 
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use crate::ir::types::{DType, Shape, TensorType};
 enum Fold {
     Sum,
     Mean,
+    Prod,
     Max,
     Min,
 }
@@ -44,6 +45,7 @@ pub(super) fn all() -> Vec<Arc<dyn Operator>> {
     vec![
         op("sum", "the sum along the axes; 0 of no elements; integers wrap around", Fold::Sum),
         op("mean", "the sum along the axes divided by the number of elements; NaN of none", Fold::Mean),
+        op("prod", "the product along the axes; 1 of no elements; integers wrap around", Fold::Prod),
         op("max", "the greatest element along the axes; NaN if one is NaN; -0 < +0", Fold::Max),
         op("min", "the least element along the axes; NaN if one is NaN; -0 < +0", Fold::Min),
     ]
@@ -115,6 +117,7 @@ impl Operator for Reduction {
             Values::Float(v) => {
                 let start = match self.fold {
                     Fold::Sum | Fold::Mean => 0.0,
+                    Fold::Prod => 1.0,
                     Fold::Max => f64::NEG_INFINITY,
                     Fold::Min => f64::INFINITY,
                 };
@@ -123,6 +126,7 @@ impl Operator for Reduction {
                     let slot = &mut out[place(&point)];
                     *slot = match self.fold {
                         Fold::Sum | Fold::Mean => eval.precision.round(dtype, *slot + element),
+                        Fold::Prod => eval.precision.round(dtype, *slot * element),
                         Fold::Max => greater(*slot, *element),
                         Fold::Min => lesser(*slot, *element),
                     };
@@ -136,6 +140,7 @@ impl Operator for Reduction {
             Values::Int(v) => {
                 let start = match self.fold {
                     Fold::Sum | Fold::Mean => 0,
+                    Fold::Prod => 1,
                     Fold::Max => i64::MIN,
                     Fold::Min => i64::MAX,
                 };
@@ -144,6 +149,7 @@ impl Operator for Reduction {
                     let slot = &mut out[place(&point)];
                     *slot = match self.fold {
                         Fold::Sum | Fold::Mean => wrap(dtype, slot.wrapping_add(*element)),
+                        Fold::Prod => wrap(dtype, slot.wrapping_mul(*element)),
                         Fold::Max => (*slot).max(*element),
                         Fold::Min => (*slot).min(*element),
                     };
@@ -167,9 +173,11 @@ impl Operator for Reduction {
             body: Scalar::Input(0),
             reduce: Some(match self.fold {
                 Fold::Sum | Fold::Mean => Combine::Add,
+                Fold::Prod => Combine::Mul,
                 Fold::Max => Combine::Max,
                 Fold::Min => Combine::Min,
             }),
+            sequence: None,
         };
         if self.fold != Fold::Mean {
             return Kernel::Loops(vec![reduce]);
@@ -187,9 +195,18 @@ impl Operator for Reduction {
             Fold::Sum => x.sum(n, result.dtype),
             Fold::Mean if n == 0 => Range::UNBOUNDED,
             Fold::Mean => x.sum(n, result.dtype).map(|v| v / n as f64),
+            Fold::Prod if n == 0 => Range::point(1.0),
+            Fold::Prod if n == 1 => x,
+            Fold::Prod if x.lo >= 0.0 && x.hi <= 1.0 => Range::UNIT,
+            Fold::Prod if x.lo >= 0.0 && x.hi <= f64::MAX => Range::NON_NEGATIVE,
+            Fold::Prod => Range::UNBOUNDED,
             Fold::Max | Fold::Min => x,
         }
         .fit(result)
+    }
+
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        matches!(self.fold, Fold::Max | Fold::Min)
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

@@ -94,6 +94,7 @@ impl Operator for Softmax {
             result_map: row_map.clone(),
             body: Scalar::Input(0),
             reduce: Some(combine),
+            sequence: None,
         };
         let elementwise = |inputs: Vec<Read>, body| {
             let mut l = Loop::elementwise(shape, dtype, 0, body);

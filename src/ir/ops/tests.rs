@@ -34,6 +34,10 @@ fn windows(lists: &[&[i64]]) -> Vec<AttrValue> {
     lists.iter().map(|l| AttrValue::Ints(l.to_vec())).collect()
 }
 
+fn dest(dims: &[u64]) -> AttrValue {
+    AttrValue::Type(f32s(dims))
+}
+
 /// The attributes of a `pad` of a vector.
 fn pads(low: i64, high: i64, value: f64, interior: i64) -> Vec<AttrValue> {
     let list = |v| AttrValue::Ints(vec![v]);
@@ -161,13 +165,27 @@ fn violated_premises_are_named() {
         (refused("slice", &[f32s(&[2])], &windows(&[&[0], &[2], &[0]])), TypeErrorKind::Attribute),
         (refused("slice", &[f32s(&[2])], &windows(&[&[0], &[3], &[1]])), TypeErrorKind::Shape),
         (refused("slice", &[f32s(&[2])], &windows(&[&[2], &[1], &[1]])), TypeErrorKind::Shape),
-        (refused("pad", &[host_i32.clone()], &pads(1, 0, 0.5, 0)), TypeErrorKind::Attribute),
+        (refused("pad", std::slice::from_ref(&host_i32), &pads(1, 0, 0.5, 0)), TypeErrorKind::Attribute),
         (refused("pad", &[f32s(&[2])], &pads(-1, 0, 0.0, 0)), TypeErrorKind::Attribute),
         (refused("pad", &[f32s(&[2])], &pads(0, 0, 1e39, 0)), TypeErrorKind::Attribute),
         (refused("pad", &[f32s(&[2])], &pads(i64::MAX, i64::MAX, 0.0, 0)), TypeErrorKind::Overflow),
         (refused("pad", &[f32s(&[9])], &pads(0, 0, 0.0, i64::MAX)), TypeErrorKind::Overflow),
         (refused("reverse", &[f32s(&[2, 3])], &[AttrValue::Ints(vec![2])]), TypeErrorKind::Axis),
         (refused("reverse", &[f32s(&[2, 3])], &[AttrValue::Ints(vec![1, 0])]), TypeErrorKind::Axis),
+        (refused("argmax", &[f32s(&[2, 0])], &[axis(1), AttrValue::Bool(false)]), TypeErrorKind::Empty),
+        (refused("argmax", &[host(DType::Bool, &[2])], &[axis(0), AttrValue::Bool(false)]), TypeErrorKind::DType),
+        (refused("cumsum", &[f32s(&[2])], &[axis(1)]), TypeErrorKind::Axis),
+        (refused("cumsum", &[host(DType::Bool, &[2])], &[axis(0)]), TypeErrorKind::DType),
+        (refused("gather", &[f32s(&[]), host(DType::I64, &[2])], &[]), TypeErrorKind::Rank),
+        (refused("gather", &[f32s(&[2]), f32s(&[2])], &[]), TypeErrorKind::DType),
+        (refused("gather", &[f32s(&[1, 1 << 40]), host(DType::I64, &[1 << 30])], &[]), TypeErrorKind::Overflow),
+        (
+            refused("linear_recurrence", &[f32s(&[2]), f32s(&[2])], &[axis(0), AttrValue::float(1e39)]),
+            TypeErrorKind::Attribute,
+        ),
+        (refused("scatter_add", &[f32s(&[2, 3]), host(DType::I64, &[2])], &[dest(&[5, 4])]), TypeErrorKind::Shape),
+        (refused("scatter_add", &[f32s(&[2, 3]), f32s(&[2])], &[dest(&[5, 3])]), TypeErrorKind::DType),
+        (refused("scatter_add", &[f32s(&[2]), host(DType::I64, &[2])], &[dest(&[])]), TypeErrorKind::Rank),
         (refused("tril", &[f32s(&[2])], &[]), TypeErrorKind::Rank),
         (refused("iota", &[], &iota(&[2], 1, DType::I64)), TypeErrorKind::Axis),
         (refused("iota", &[], &iota(&[2], 0, DType::Bool)), TypeErrorKind::DType),
@@ -265,6 +283,29 @@ fn movement_and_matmul() {
     assert_same(&eval("matmul", &[x, (DType::F64, t)], &[]), &[14.0, 32.0, 32.0, 77.0]);
     let batched = eval("matmul", &[floats(&[2, 1, 1], &[2.0, 3.0]), floats(&[2, 1, 1], &[5.0, 7.0])], &[]);
     assert_same(&batched, &[10.0, 21.0]);
+}
+
+#[test]
+fn scans_and_tables() {
+    let x = floats(&[2, 3], &[1.0, NAN, 3.0, 4.0, 0.0, -INF]);
+    assert_same(&eval("cumsum", std::slice::from_ref(&x), &[axis(0)]), &[1.0, NAN, 3.0, 5.0, NAN, -INF]);
+    assert_same(&eval("prod", std::slice::from_ref(&x), &axes(&[0], false)), &[4.0, NAN, -INF]);
+    assert_same(&eval("prod", &[floats(&[2, 0], &[])], &axes(&[1], false)), &[1.0, 1.0]);
+    assert_eq!(eval("argmax", &[x], &[axis(1), AttrValue::Bool(false)]).ints(), [1, 0]);
+    let ties = floats(&[4], &[-0.0, 0.0, -1.0, 0.0]);
+    assert_eq!(eval("argmax", &[ties], &[axis(0), AttrValue::Bool(true)]).ints(), [0]);
+    let (a, b) = (floats(&[3], &[2.0, 0.0, 5.0]), floats(&[3], &[1.0, 7.0, 9.0]));
+    let attrs = [axis(0), AttrValue::float(3.0)];
+    assert_same(&eval("linear_recurrence", &[a, b], &attrs), &[3.0, 7.0, 7.0]);
+    let table = floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let ids = longs(&[3], &[1, 0, 1]);
+    let taken = eval("gather", &[table.clone(), ids.clone()], &[]);
+    assert_same(&taken, &[3.0, 4.0, 1.0, 2.0, 3.0, 4.0]);
+    let dest = [AttrValue::Type(host(DType::F64, &[2, 2]))];
+    assert_same(&eval("scatter_add", &[(DType::F64, taken), ids], &dest), &[1.0, 2.0, 6.0, 8.0]);
+    let wild = longs(&[1], &[2]);
+    let trap = eval_in(Precision::Double, "gather", &[table, wild], &[]);
+    assert_eq!(trap.unwrap_err().to_string(), "gather index out of bounds");
 }
 
 #[test]

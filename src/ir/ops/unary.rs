@@ -72,6 +72,7 @@ pub(super) fn all() -> Vec<Arc<dyn Operator>> {
         function!("cosh", "the hyperbolic cosine of x", f64::cosh, Cosh),
         function!("tanh", "the hyperbolic tangent of x", f64::tanh, Tanh),
         function!("erf", "the error function, 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x", libm::erf, Erf),
+        function!("erfc", "1 - erf(x), accurate to the last digits where that is small", libm::erfc, Erfc),
     ]
 }
 
@@ -163,8 +164,11 @@ impl Operator for Unary {
             "neg" => -x,
             "abs" => x.abs(),
             "sign" => x.map(sign),
-            // Its least results round to 0.
-            "exp" => Range::NON_NEGATIVE,
+            // Its least results round to 0. Other bounds have room for the errors of any way to compute it.
+            "exp" => {
+                let lo = if x.lo >= -80.0 { x.lo.exp() * (1.0 - 1e-5) } else { 0.0 };
+                Range::new(lo, if x.hi <= 80.0 { x.hi.exp() * (1.0 + 1e-5) } else { f64::INFINITY })
+            }
             "log" if x.lo >= 1.0 => Range::NON_NEGATIVE,
             "log" if x.hi <= 1.0 => Range::NON_POSITIVE,
             "sqrt" => x.map(|v| v.max(0.0).sqrt()),
@@ -183,11 +187,36 @@ impl Operator for Unary {
             // Odd functions that grow keep the sign of x.
             "cbrt" | "sinh" if x.lo >= 0.0 => Range::NON_NEGATIVE,
             "cbrt" | "sinh" if x.hi <= 0.0 => Range::NON_POSITIVE,
+            "erfc" if x.lo >= 0.0 => Range::UNIT,
+            "erfc" => Range::new(0.0, 2.0),
             "tanh" | "erf" => x.map(f64::signum).hull(Range::point(0.0)),
             "relu" => x.map(relu),
             _ => Range::UNBOUNDED,
         }
         .fit(result)
+    }
+
+    fn keeps_numbers(&self, _call: Call<'_>) -> bool {
+        matches!(
+            self.name,
+            "neg"
+                | "abs"
+                | "sign"
+                | "relu"
+                | "floor"
+                | "ceil"
+                | "round"
+                | "exp"
+                | "exp2"
+                | "expm1"
+                | "cbrt"
+                | "atan"
+                | "sinh"
+                | "cosh"
+                | "tanh"
+                | "erf"
+                | "erfc"
+        )
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {

@@ -65,6 +65,11 @@ pub fn operand_types(
             }
             vec![base.clone(), base.with_shape(base.shape.without(axis)).with_dtype(DType::I64)]
         }
+        "gather" => {
+            let dims = (0..numbers.below(3)).map(|_| Builder::dim(numbers)).collect();
+            let dtype = if numbers.one_in(3) { DType::I32 } else { DType::I64 };
+            vec![base.clone(), host(dtype, dims)]
+        }
         "matmul" if base.rank() >= 2 => {
             let mut dims = base.shape.to_vec();
             let columns = dims[dims.len() - 1];

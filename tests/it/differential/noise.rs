@@ -116,6 +116,8 @@ impl Noisy<'_> {
         for (i, l) in loops.iter().enumerate() {
             let shape = Shape::new(l.shape.clone()).expect("a temporary's shape");
             let ty = TensorType::new(l.dtype, shape, result.placement);
+            // Points that are visited in order round in that order, at every level; those of other loops get one error.
+            let precision = if l.sequence.is_some() { self.noise.precision } else { Precision::Double };
             // Earlier loops are copies of what they gave, errors included.
             let copies = (0..i).map(|j| copy(&loops[j], operands + j));
             let run = |last: Loop, ty: &TensorType| {
@@ -123,7 +125,7 @@ impl Noisy<'_> {
                 let types: Vec<&TensorType> = types.iter().collect();
                 let arrays: Vec<&Array> = arrays.iter().collect();
                 let call = Call { operands: &types, attrs: call.attrs };
-                kernel::run(&kernel, call, &arrays, ty, Precision::Double).expect("a kernel that is tested")
+                kernel::run(&kernel, call, &arrays, ty, precision).expect("a kernel that is tested")
             };
             let mut array = run(l.clone(), &ty);
             let effect = effect(l);
@@ -245,9 +247,12 @@ fn effect(l: &Loop) -> Effect {
 
 fn scalar_effect(body: &Scalar) -> Effect {
     match body {
-        Scalar::Input(_) | Scalar::Index(_) | Scalar::Constant(..) | Scalar::Gather(..) | Scalar::Compare(..) => {
-            Effect::Moves
-        }
+        Scalar::Input(_)
+        | Scalar::Index(_)
+        | Scalar::Constant(..)
+        | Scalar::Previous
+        | Scalar::Gather(..)
+        | Scalar::Compare(..) => Effect::Moves,
         Scalar::Cast(..) => Effect::Rounds,
         Scalar::Unary(f, x) => match f {
             f if f.is_transcendental() => Effect::Rounds,
