@@ -624,7 +624,7 @@ fn attr_pattern(
             }
         };
     }
-    let var = scope.fresh("computed", VarKind::Attr(Some(kind)));
+    let var = scope.fresh("(computed)", VarKind::Attr(Some(kind)));
     computed.push((var, arg.clone()));
     Some(AttrPattern::Var(var))
 }

@@ -102,12 +102,12 @@ pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostic
         files.path(path, Named::Directly);
     }
     let mut embedded = files.embedded;
-    let (mut items, candidates) = {
+    let (mut items, mut candidates) = {
         let mut items = std::mem::take(&mut files.items);
         let candidates = items.split_off(loaded);
         (items, candidates)
     };
-    give_way(&mut items, &mut embedded, &candidates, files.sources, files.bag);
+    give_way(&mut items, &mut embedded, &mut candidates, files.sources, files.bag);
     let candidate_spans: BTreeSet<Span> = candidates.iter().filter_map(item_span).collect();
     items.extend(candidates);
     // The embedded files are the same in every run: a test of this crate has typed them.
@@ -141,10 +141,11 @@ fn identity(item: &Item) -> Option<(String, Span)> {
 fn give_way(
     items: &mut Vec<Item>,
     embedded: &mut usize,
-    candidates: &[Item],
+    candidates: &mut [Item],
     sources: &SourceMap,
     bag: &mut Diagnostics,
 ) {
+    let mut gone: BTreeSet<String> = BTreeSet::new();
     let names: BTreeMap<String, &Item> = candidates.iter().filter_map(|c| Some((identity(c)?.0, c))).collect();
     let mut index = 0;
     items.retain(|item| {
@@ -172,8 +173,16 @@ fn give_way(
             *embedded -= 1;
             index -= 1;
         }
+        gone.insert(name);
         false
     });
+    // What stands in the place of another has nothing left to override.
+    for candidate in candidates {
+        let replaces = identity(candidate).is_some_and(|(name, _)| gone.contains(&name));
+        if let (Item::Vjp(vjp), true) = (candidate, replaces) {
+            vjp.is_override = false;
+        }
+    }
 }
 
 /// The `.rules` files of a directory, by name.

@@ -7,7 +7,7 @@
 //!
 //! A compiled rule instantiates its conclusions through a [`term::Builder`].
 
-mod attributes;
+pub mod attributes;
 pub mod builders;
 pub mod compile;
 mod composite;

@@ -283,7 +283,7 @@ impl Comparison<'_> {
     fn shown(&self, element: usize) -> String {
         let graph = &self.trial.graph;
         let names: Vec<&str> = graph.inputs.iter().map(|i| graph.node(*i).name.as_deref().unwrap_or("x")).collect();
-        let point = describe_point(&names, self.inputs, self.pointwise.then_some(element));
+        let point = describe_point(&names, self.inputs, self.pointwise.then_some(element)) + &self.trial.attrs;
         if self.pointwise { point } else { format!("element {element} of `{}`: {point}", names[self.operand]) }
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::compare::AGREEMENT;
-use super::report::{Findings, describe_point, number};
+use super::report::{Findings, describe_attrs, describe_point, number};
 use super::sample::{Draw, Limits, array, generator};
 use super::trial::{in_f64, input, integer_bounds};
 use super::vjp::TOLERANCE;
@@ -104,6 +104,11 @@ fn draw(graph: &Graph, draw: Draw, attrs: &[AttrValue], name: &str, seed: u64) -
     inputs
 }
 
+/// The attributes of a call in words.
+fn shown(def: &Def, attrs: &[AttrValue]) -> String {
+    describe_attrs(def.signature.attrs().map(|(name, _, _)| name).zip(attrs))
+}
+
 fn gradient(def: &Def, rules: &RuleSet, types: &[TensorType], attrs: &[AttrValue], seed: u64, findings: &mut Findings) {
     let Some((graph, _)) = program(def, rules, types, attrs) else { return };
     if graph.handlers.is_empty() {
@@ -135,7 +140,7 @@ fn gradient(def: &Def, rules: &RuleSet, types: &[TensorType], attrs: &[AttrValue
                         Diagnostic::error("E0902", format!("the derivative of `{}` for `{}` is wrong", def.name, gradient.name))
                             .at(def.head.span, "differentiated through this definition")
                             .note(format!("relative error {}", number(gradient.worst)))
-                            .note(format!("at {}", describe_point(&names, &inputs, None)))
+                            .note(format!("at {}{}", describe_point(&names, &inputs, None), shown(def, attrs)))
                             .help("is a VJP of its operators wrong, or a part held constant by `stop_gradient`? If that is meant, say `not_a_derivative`"),
                     );
                 }
@@ -174,7 +179,7 @@ fn overflow(def: &Def, rules: &RuleSet, types: &[TensorType], attrs: &[AttrValue
                 return findings.refuse(
                     Diagnostic::error("E0905", format!("`{}` overflows on the way to its value", def.name))
                         .at(def.head.span, format!("{} in {dtype}, where the value is {}", number(*v), number(wanted)))
-                        .note(format!("at {}", describe_point(&names, &inputs, None)))
+                        .note(format!("at {}{}", describe_point(&names, &inputs, None), shown(def, attrs)))
                         .help("write it so that no intermediate value is larger than the result: shift by the greatest element, use log1p, expm1, abs"),
                 );
             }

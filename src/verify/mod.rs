@@ -111,8 +111,16 @@ fn first(subject: &Subject, rules: &RuleSet, seed: u64) -> Findings {
 
 /// A rule of which there is nothing to try is not verified.
 fn never_fires(subject: &Subject, findings: &mut Findings) {
-    let Some(why) = findings.not_checked.take() else { return };
     let head = subject.head();
+    if let (Some(why), 0) = (&findings.not_compared, findings.examples) {
+        let message = format!("`{}` cannot be verified: {why}", head.rule.name);
+        findings.refuse(
+            Diagnostic::error("E0907", message)
+                .at(head.span, "never seen to have a value")
+                .help("mend its types, or show a call of it: `example NAME([1.0, 2.0]) == ..`"),
+        );
+    }
+    let Some(why) = findings.not_checked.take() else { return };
     findings.refuse(
         Diagnostic::error("E0907", format!("`{}` cannot be verified: {why}", head.rule.name))
             .at(head.span, "never seen to fire")
@@ -167,7 +175,10 @@ pub fn check(
     let mut report = Report::default();
     if let Some(place) = subjects.first().map(|s| s.head().span) {
         let key = keys_of_set.of_set(rules, sources);
-        if refused.is_empty() && findings.iter().all(|f| !f.is_refused()) && cache.get(&key).is_none() {
+        let passed = refused.is_empty() && findings.iter().all(|f| !f.is_refused());
+        if let (true, Some(known)) = (passed, cache.get(&key)) {
+            (report.programs, report.nodes) = (together::PROGRAMS, known.points);
+        } else if passed {
             let outcomes = in_parallel(options.threads, together::PROGRAMS, |i| {
                 let outcome = together::check(rules, i, place, options.seed);
                 step();

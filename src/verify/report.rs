@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
-use crate::ir::{Array, RuleRef, Values, attr::format_float};
+use crate::ir::{Array, AttrValue, RuleRef, Values, attr::format_float};
 
 /// What the check of one rule did and found.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -122,7 +122,7 @@ impl Verdict {
             parts.push(format!("second order not compared: {why}"));
         }
         if f.examples > 0 {
-            parts.push(format!("{} example(s)", f.examples));
+            parts.push(counted(f.examples, "example"));
         }
         out.push_str(&parts.join("; "));
         out
@@ -148,7 +148,7 @@ impl Report {
     /// One line for all.
     pub fn summary(&self) -> String {
         let refused = self.verdicts.iter().filter(|v| !v.passed()).count();
-        let mut out = format!("{} rules, {} refused", self.verdicts.len(), refused);
+        let mut out = format!("{}, {} refused", counted(self.verdicts.len(), "rule"), refused);
         if self.programs > 0 {
             let word = if self.together.has_errors() { "contradict each other" } else { "agree" };
             let _ = write!(out, "; together they {word} on {} e-nodes of {} programs", self.nodes, self.programs);
@@ -171,6 +171,11 @@ impl Report {
     }
 }
 
+/// `1 rule`, `2 rules`.
+fn counted(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// A power of ten that bounds an error; machines differ below 1e-9.
 pub fn bucket(error: f64) -> String {
     for exponent in (1..=9).rev() {
@@ -188,6 +193,12 @@ pub fn number(v: f64) -> String {
     }
     let magnitude = v.abs();
     if (1e-4..1e6).contains(&magnitude) { format!("{v:.9}") } else { format!("{v:.9e}") }
+}
+
+/// `, axis = 1, keepdims = false`: attributes of the call at a point, after its operands. Types can be seen from those.
+pub fn describe_attrs<'a>(attrs: impl IntoIterator<Item = (&'a str, &'a AttrValue)>) -> String {
+    let shown = attrs.into_iter().filter(|(_, value)| !matches!(value, AttrValue::Type(_)));
+    shown.map(|(name, value)| format!(", {name} = {value}")).collect()
 }
 
 /// `x = 0.5, g_y = 1.25`, or whole arrays where no element is asked for.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
-use super::report::{Findings, describe_point, number};
+use super::report::{Findings, describe_attrs, describe_point, number};
 use super::sample::{Draw, Limits, array, generator};
 use super::trial::{input, integer_bounds, limits};
 use crate::diagnostics::Diagnostic;
@@ -66,6 +66,8 @@ type Accuracies = BTreeMap<(DType, String), Accuracy>;
 struct Case {
     graph: Graph,
     limits: Vec<Limits>,
+    /// The attributes of the rule in words.
+    attrs: String,
     /// A float, or the sides are compared as they are.
     dtype: DType,
 }
@@ -160,6 +162,7 @@ fn case(rewrite: &Rewrite, rules: &RuleSet, instance: &Instance, random: &mut Ch
     }
     let by_var: BTreeMap<u32, Limits> = limits(&head.domain, &mut bindings, &mut builder).ok()?;
     let right = bindings.build(&rewrite.right, &mut builder).ok()?;
+    let instance_attrs = bindings.attrs;
     let dtype = graph.ty(left).dtype;
     for (name, node) in [("left", left), ("right", right)] {
         graph.outputs.push(Output { name: name.into(), node });
@@ -167,7 +170,10 @@ fn case(rewrite: &Rewrite, rules: &RuleSet, instance: &Instance, random: &mut Ch
     let limits = tensors.iter().map(|i| by_var.get(&(*i as u32)).copied().unwrap_or_default()).collect();
     // A definition stands for its composite in both sides alike.
     let graph = resolve(&graph, rules).ok()?;
-    Some(Case { graph, limits, dtype })
+    // Attributes that are computed have names that no text can write.
+    let named = instance_attrs.iter().zip(&head.vars).filter(|(_, var)| var.name.starts_with(char::is_alphabetic));
+    let attrs = describe_attrs(named.filter_map(|(value, var)| Some((&*var.name, value.as_ref()?))));
+    Some(Case { graph, limits, attrs, dtype })
 }
 
 /// A float attribute, representable in F32 as constants of both dtypes are.
@@ -217,22 +223,22 @@ fn compare(
     let place = |element: usize| {
         let pointwise = is_pointwise(graph, &rules.registry);
         let dtype = case.dtype;
-        let constants = constants(graph);
+        let attrs = &case.attrs;
         if pointwise {
-            format!("in {dtype} at {}{constants}", describe_point(&names, &inputs, Some(element)))
+            format!("in {dtype} at {}{attrs}", describe_point(&names, &inputs, Some(element)))
         } else {
-            format!("in {dtype}, element {element}, at {}{constants}", describe_point(&names, &inputs, None))
+            format!("in {dtype}, element {element}, at {}{attrs}", describe_point(&names, &inputs, None))
         }
     };
     let (l, r) = match (&l.values, &r.values) {
         (Values::Float(l), Values::Float(r)) => (l, r),
         (l, r) => {
             findings.points += l.len();
-            if l != r {
+            if let Some((i, left, right)) = first_difference(l, r) {
                 findings.refuse(
                     Diagnostic::error("E0904", format!("`{}` changes an integer or Bool", rewrite.head.rule.name))
-                        .at(rewrite.right.span, "another value than the left side's")
-                        .note(place(0))
+                        .at(rewrite.right.span, format!("this is {right}, the left side {left}"))
+                        .note(place(i))
                         .help("restrict the rule by `where is_float(..)`, or mend it"),
                 );
             }
@@ -309,6 +315,19 @@ fn judge_accuracy(accuracies: Accuracies, findings: &mut Findings) {
     }
 }
 
+/// Where integers or Bools differ, and what they are there.
+fn first_difference(l: &Values, r: &Values) -> Option<(usize, String, String)> {
+    fn first<T: PartialEq + ToString>(l: &[T], r: &[T]) -> Option<(usize, String, String)> {
+        let i = l.iter().zip(r).position(|(a, b)| a != b)?;
+        Some((i, l[i].to_string(), r[i].to_string()))
+    }
+    match (l, r) {
+        (Values::Int(l), Values::Int(r)) => first(l, r),
+        (Values::Bool(l), Values::Bool(r)) => first(l, r),
+        _ => None,
+    }
+}
+
 type Fault = (&'static str, &'static str, String, &'static str);
 
 /// One element of a `[real]` rewrite. `largest` is the exponent of the greatest value on the way to it.
@@ -355,18 +374,4 @@ fn is_pointwise(graph: &Graph, registry: &Registry) -> bool {
         let call = graph.with_call(id, |op, call| registry.op(op).is_elementwise(call, &node.ty));
         call.unwrap_or(true) && Some(&node.ty.shape) == shape.as_ref()
     })
-}
-
-/// The float constants of the sides, for the counterexample.
-fn constants(graph: &Graph) -> String {
-    let mut out = String::new();
-    for (_, node) in graph.iter() {
-        if let crate::ir::NodeKind::Op { attrs, operands, .. } = &node.kind
-            && operands.is_empty()
-            && let Some(AttrValue::Float(v)) = attrs.first()
-        {
-            out.push_str(&format!(", constant {}", number(v.get())));
-        }
-    }
-    out
 }

@@ -74,6 +74,18 @@ impl Limits {
         above && below && (free || !v.is_nan())
     }
 
+    /// A whole number of the domain made of one that is not negative; that one itself where the domain has none.
+    fn whole(&self, n: i64) -> i64 {
+        let from = |bound: Option<(f64, bool)>, steps: i64| {
+            let start = bound.filter(|(b, _)| b.abs() < 1e15)?.0 as i64;
+            (start - 1..=start + 1).map(|s| s + steps).find(|v| self.contains(*v as f64))
+        };
+        match self.contains(n as f64) {
+            true => n,
+            false => [n, 0].into_iter().find_map(|k| from(self.lo, k).or_else(|| from(self.hi, -k))).unwrap_or(n),
+        }
+    }
+
     /// A value of the domain made of any value.
     fn bring_in(&self, v: f64) -> f64 {
         if self.contains(v) {
@@ -220,7 +232,7 @@ pub fn array(ty: &TensorType, draw: Draw, limits: &Limits, bound: u64, random: &
                 })
                 .collect(),
         ),
-        DType::I32 | DType::I64 => Values::Int((0..count).map(|_| below(random, bound) as i64).collect()),
+        DType::I32 | DType::I64 => Values::Int((0..count).map(|_| limits.whole(below(random, bound) as i64)).collect()),
         DType::Bool => Values::Bool((0..count).map(|_| random.next_u64() & 1 == 0).collect()),
     };
     Array::new(ty.shape.clone(), values)

@@ -98,9 +98,10 @@ impl Work<'_> {
                                 )
                                 .at(conclusion_span(self.vjp, trial.params[operand]), "differentiated a second time")
                                 .note(format!(
-                                    "relative error {} at {}",
+                                    "relative error {} at {}{}",
                                     number(gradient.worst),
-                                    describe_point(&names, &shown, None)
+                                    describe_point(&names, &shown, None),
+                                    trial.attrs
                                 ))
                                 .help("the conclusion has its value but not its derivative: is a part of it held constant, or a rule of its operators wrong?"),
                             );

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::report::describe_attrs;
 use super::sample::Limits;
 use crate::diagnostics::{Diagnostic, Span};
 use crate::ir::{AttrValue, DType, Graph, Handler, HandlerParam, Node, NodeId, NodeKind, Origin, Output, TensorType};
@@ -21,6 +22,8 @@ pub struct Trial {
     /// Condition and value of each kink whose operand is float here.
     pub kinks: Vec<Option<(NodeId, NodeId)>>,
     pub limits: Vec<Limits>,
+    /// The attributes of the call in words.
+    pub attrs: String,
 }
 
 impl Trial {
@@ -85,6 +88,7 @@ impl Trial {
                 _ => None,
             });
         }
+        let shown = describe_attrs(signature.attrs().map(|(name, _, _)| name).zip(attrs));
         let mut kinks = Vec::new();
         for kink in &vjp.kinks {
             let Some(at) = params.iter().position(|p| *p == kink.operand) else {
@@ -103,7 +107,7 @@ impl Trial {
         let nodes = conclusions.iter().flatten().copied();
         let nodes = nodes.chain(kinks.iter().flatten().flat_map(|(c, v)| [*c, *v])).chain([primal]);
         graph.outputs = nodes.map(|node| Output { name: "value".into(), node }).collect();
-        Ok(Some(Trial { graph, operands, params, cotangent, primal, conclusions, kinks, limits }))
+        Ok(Some(Trial { graph, operands, params, cotangent, primal, conclusions, kinks, limits, attrs: shown }))
     }
 }
 

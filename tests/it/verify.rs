@@ -115,6 +115,12 @@ fn right_derivatives_are_verified_however_they_are_written() {
 #[test]
 fn kinks_are_verified_as_stated() {
     refuses(&vjp("abs", "g_x = g_y * sign(x)"), &["E0903", "has a kink that it does not state", "on the left and"]);
+    // By no luck of one seed.
+    let place = directory(&[("r.rules", vjp("abs", "g_x = g_y * sign(x)"))]);
+    for seed in 1..8 {
+        let outcome = kina(place.path(), &format!("rules check r.rules --no-cache --seed {seed}"));
+        assert!(outcome.code == Some(1) && outcome.stderr.contains("E0903"), "seed {seed}: {outcome:?}");
+    }
     refuses(
         &vjp("abs", "g_x = g_y * sign(x)\n  kink x == 0.0: g_x = g_y"),
         &["E0903", "does not do what its kink states", "stated here is"],
@@ -214,6 +220,43 @@ fn rules_that_cannot_be_verified_are_refused() {
     );
 }
 
+/// `axis` is a list of axes for `mean` and one axis for `concat`.
+#[test]
+fn definitions_that_have_no_value_are_refused() {
+    let pair = "/// D.\ndef pair(a, b, axis = -1) {\n  => mean(concat(a, b, axis=axis), axis)\n}\n";
+    refuses(pair, &["E0907", "`pair`", "no call of it was found", "example"]);
+    // A shape that nobody would guess is shown by an example.
+    let seven = |example: &str| {
+        format!("/// D.\ndef seven(x, w) {{\n  where shape(x) == [1, 7]\n  => matmul(x, w)\n{example}}}\n")
+    };
+    refuses(&seven(""), &["E0907", "`seven`"]);
+    let row = |v: &str| vec![v; 7].join(", ");
+    accepts(&seven(&format!("  example seven([[{}]], [{}]) == [[7.0]]\n", row("1.0"), row("[1.0]"))));
+}
+
+/// Integers are drawn within a domain too, and the first element that differs is the one shown.
+#[test]
+fn domains_hold_for_integers() {
+    let rule = |domain: &str| format!("/// D.\nrewrite r [exact] {{\n  abs(x) => {domain}\n}}\n");
+    accepts(&rule("x\n  where dtype(x) == I64\n  domain x > 2.0"));
+    accepts(&rule("-x\n  where dtype(x) == I64\n  domain x < 0.5 && x > -4.5"));
+    refuses(&rule("x + x\n  where dtype(x) == I64\n  domain x >= 7.0"), &["E0904", "this is ", "x = "]);
+}
+
+/// Without its attributes a point cannot be told again.
+#[test]
+fn counterexamples_show_attributes() {
+    refuses(
+        "/// D.\nvjp softmax {\n  y = softmax(x, axis)\n  ---\n  g_x = y * g_y\n}\n",
+        &["E0902", "at element", ", axis = "],
+    );
+    refuses(
+        "/// D.\nrewrite r [exact] {\n  sum(x, axis, keepdims=true) => max(x, axis, keepdims=true)\n}\n",
+        &["E0904", ", axis = ["],
+    );
+    refuses("/// D.\ndef f(x, n = 3) {\n  => exp(x * n) / exp(x * n)\n}\n", &["E0905", ", n = "]);
+}
+
 #[test]
 fn definitions_must_not_overflow_on_the_way() {
     refuses("/// D.\ndef soft(x) {\n  => log(1.0 + exp(x))\n}\n", &["E0905", "overflows on the way"]);
@@ -234,6 +277,12 @@ fn candidates_take_the_place_of_loaded_rules() {
     let outcome = kina(place.path(), "rules check r.rules --no-cache");
     assert_eq!(outcome.code, Some(0), "{outcome:?}");
     assert!(outcome.stderr.contains("E0419") && outcome.stderr.contains("override"), "{outcome:?}");
+    // Said with `override` it is what can be loaded, and there is nothing to say; where it replaces nothing there is.
+    let overriding = directory(&[("r.rules", vjp("exp", "g_x = y * g_y").replace("vjp exp", "override vjp exp"))]);
+    let outcome = kina(overriding.path(), "rules check r.rules --no-cache");
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{outcome:?}");
+    let outcome = kina(overriding.path(), "rules check r.rules --no-cache --profile phase1");
+    assert!(outcome.code == Some(0) && outcome.stderr.contains("replaces nothing"), "{outcome:?}");
     // The same text is no news.
     let outcome = kina(place.path(), "rules list");
     assert_eq!(outcome.code, Some(0));
@@ -272,6 +321,8 @@ fn verdicts_do_not_depend_on_threads_and_are_kept() {
     let second = run();
     assert!(second.verdicts[0].cached);
     assert_eq!(first.verdicts[0].line(), second.verdicts[0].line());
+    assert_eq!(first.summary(), second.summary(), "what is known is told as if it were new");
+    assert!(second.programs > 30 && second.nodes > 1_000);
     // A file that is no cache is one that knows nothing.
     std::fs::write(&file, "nonsense").unwrap();
     assert!(!run().verdicts[0].cached);
