@@ -118,7 +118,7 @@ pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostic
         return None;
     }
     let mut rules = assemble(&items, typed_already, faulty, sources, bag)?;
-    rules.candidates = candidate_spans;
+    rules.candidates = (!options.candidates.is_empty()).then_some(candidate_spans);
     rules.content = Arc::new(Content::new(items));
     if bag.has_errors() { None } else { Some(rules) }
 }
@@ -394,7 +394,7 @@ fn assemble(
         vjps: BTreeMap::new(),
         rewrites: Vec::new(),
         defs: BTreeMap::new(),
-        candidates: BTreeSet::new(),
+        candidates: None,
         def_examples,
         content: Arc::default(),
     };
