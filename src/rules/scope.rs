@@ -561,6 +561,23 @@ impl<'a> Scope<'a> {
             });
             return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Call(function, args.collect()), span }));
         }
+        let is_operator =
+            self.library.registry.id(&callee.name).is_some() || self.library.defs.contains_key(&callee.name);
+        if function.is_some() && !is_operator {
+            let shown = match args.first().map(|a| &a.value.kind) {
+                Some(ExprKind::Name(name)) => name.to_string(),
+                _ => "x".to_owned(),
+            };
+            bag.push(
+                Diagnostic::error("E0408", format!("`{}` is a function of attributes, not of tensors", callee.name))
+                    .at(span, "called with a tensor")
+                    .help(format!(
+                        "ask for an attribute of it, e.g. `{0}(type({shown}))`, `{0}(shape({shown}))`",
+                        callee.name
+                    )),
+            );
+            return None;
+        }
         let target = if function.is_some() { self.callee(callee, args, bag) } else { target }?;
         // `splat(v)` without a type is the number v in tensor position.
         if &*callee.name == "splat" && values.len() == 1 {
