@@ -3,7 +3,7 @@
 use super::attribute::AxisPlaces;
 use super::eval::Checker;
 use super::value::{Literal, Value};
-use crate::diagnostics::{Diagnostic, Span, closest};
+use crate::diagnostics::{Diagnostic, Span, UNKNOWN_OPERATOR, closest};
 use crate::ir::operator::Visibility;
 use crate::ir::{AttrKind, AttrValue, NodeId, OpId, Origin, Param, Shape, Signature, TensorType};
 use crate::syntax::ast::{Arg, Expr, Ident};
@@ -39,7 +39,10 @@ impl<'a> Checker<'a> {
                 self.report(
                     Diagnostic::error("E0202", format!("`{}` is not a form of the language", callee.name))
                         .at(callee.span, "internal")
-                        .note(why),
+                        .note(why)
+                        .help(
+                            "write the program with other operators: where this one is needed, differentiation adds it",
+                        ),
                 );
                 return self.abandon(args);
             }
@@ -86,11 +89,7 @@ impl<'a> Checker<'a> {
             let names = public.map(|(_, op)| op.name()).chain(self.composites.names()).chain(self.scope.names());
             d = match closest(&callee.name, names) {
                 Some(near) => d.help(format!("did you mean `{near}`?")),
-                None => {
-                    let public = self.registry.iter().filter(|(_, op)| op.visibility() == Visibility::Surface);
-                    let names: Vec<&str> = public.map(|(_, op)| op.name()).collect();
-                    d.note(format!("the operators are {}", names.join(", "))).help("a `def` in a rule file adds one")
-                }
+                None => d.help(UNKNOWN_OPERATOR),
             };
         }
         self.report(d);

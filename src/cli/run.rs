@@ -91,7 +91,7 @@ pub fn run(args: &RunArgs, messages: &mut Messages) -> Result<(), Failure> {
             .map_err(|e| Failure::from(e.diagnostic()))?;
     }
     let text = if args.program.rules.json {
-        format!("{:#}\n", as_json(&inputs, &results, report.as_ref()))
+        format!("{:#}\n", as_json(&inputs, &results, report.as_ref(), &session.rules.hash()))
     } else {
         as_text(&inputs, &results, report.as_ref(), seed)
     };
@@ -139,7 +139,12 @@ fn as_text(
     out
 }
 
-fn as_json(inputs: &[Input], results: &[(std::sync::Arc<str>, Tensor)], report: Option<&GradReport>) -> Value {
+fn as_json(
+    inputs: &[Input],
+    results: &[(std::sync::Arc<str>, Tensor)],
+    report: Option<&GradReport>,
+    rules: &str,
+) -> Value {
     let inputs: Vec<Value> = inputs
         .iter()
         .map(|i| {
@@ -154,5 +159,5 @@ fn as_json(inputs: &[Input], results: &[(std::sync::Arc<str>, Tensor)], report: 
         })
         .collect();
     let check = report.map(|r| json!({ "passed": r.passed(), "gradients": r.to_string().lines().collect::<Vec<_>>() }));
-    json!({ "version": 1, "inputs": inputs, "results": results, "check": check })
+    json!({ "version": 1, "rules": rules, "inputs": inputs, "results": results, "check": check })
 }

@@ -129,6 +129,10 @@ impl Diagnostic {
     }
 }
 
+/// The way out where no operator of a name is known, nor any of a name near it.
+pub const UNKNOWN_OPERATOR: &str =
+    "a `def` in a rule file adds one; `kina-ad rules list` prints the rules and `def`s that are loaded";
+
 /// Diagnostics of one severity that a bag keeps. What a person reads is far less, and showing one takes time that grows
 /// with the text that it is about.
 pub const MAX_KEPT: usize = 100;

@@ -371,7 +371,9 @@ impl Walk<'_> {
     }
 
     fn refuse_cotangent<T>(&mut self, error: TypeError, span: Span) -> Option<T> {
-        self.bag.push(Diagnostic::error("E0502", error.message).at(span, "a cotangent cannot be formed"));
+        self.bag.push(Diagnostic::error("E0502", error.message).at(span, "a cotangent cannot be formed").help(
+            "a fault of kina-ad or of a rule in effect: `kina-ad grad` with `-O0` and fewer rule files shows which",
+        ));
         None
     }
 

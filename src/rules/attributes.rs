@@ -62,6 +62,28 @@ impl AttrFunction {
         ("abs", AttrFunction::Abs, 1),
     ];
 
+    /// A call of it, with names that say what its arguments are.
+    pub fn form(self) -> &'static str {
+        match self {
+            AttrFunction::Range => "range(n)",
+            AttrFunction::Prod => "prod(list)",
+            AttrFunction::Sum => "sum(list)",
+            AttrFunction::Offsets => "offsets(list)",
+            AttrFunction::Len => "len(list)",
+            AttrFunction::Count => "count(shape, axes)",
+            AttrFunction::OnesAt => "ones_at(shape, axes)",
+            AttrFunction::Without => "without(shape, axes)",
+            AttrFunction::Expanded => "expanded(from, to)",
+            AttrFunction::Others => "others(axes, rank)",
+            AttrFunction::Invert => "invert(perm)",
+            AttrFunction::SwapLast => "swap_last(rank)",
+            AttrFunction::WithShape => "with_shape(type, shape)",
+            AttrFunction::WithDType => "with_dtype(type, dtype)",
+            AttrFunction::IsFloat => "is_float(type)",
+            AttrFunction::Abs => "abs(number)",
+        }
+    }
+
     /// The function and its number of arguments.
     pub fn from_name(name: &str) -> Option<(AttrFunction, usize)> {
         Self::ALL.into_iter().find(|(n, _, _)| *n == name).map(|(_, f, arity)| (f, arity))

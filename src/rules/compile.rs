@@ -58,7 +58,8 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
         bag.push(
             Diagnostic::error("E0402", format!("there is no operator `{}`", item.op.name))
                 .at(item.op.span, "unknown operator")
-                .did_you_mean_or(&item.op.name, names, "a VJP is of an operator or of a `def`: add `def` first"),
+                .did_you_mean(&item.op.name, names)
+                .help(format!("a VJP is of an operator or of a `def`: `def {}(..)` adds one", item.op.name)),
         );
         return None;
     };
@@ -94,8 +95,9 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
         match (param, arg.map(|a| (&a.kind, a.span))) {
             (Param::Operand(_) | Param::Variadic(_), Some((ExprKind::Name(name), span))) => {
                 if scope.is_bound(name) {
-                    bag.push(bound_twice(name, span));
+                    bag.push(scope.bound_twice(name, span));
                 }
+                scope.place(name, span);
                 operands.push(scope.var(name, if is_variadic { VarKind::Tensors } else { VarKind::Tensor }));
                 operand_names.push(Ident { name: name.clone(), span });
             }
@@ -107,14 +109,15 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
             }
             (Param::Attr { kind: AttrKind::Word, words, .. }, Some((ExprKind::Name(name), span))) => {
                 if scope.is_bound(name) {
-                    bag.push(bound_twice(name, span));
+                    bag.push(scope.bound_twice(name, span));
                 }
                 attrs.push(AttrPattern::Var(scope.word_var(name, words.clone())));
             }
             (Param::Attr { kind, .. }, Some((ExprKind::Name(name), span))) => {
                 if scope.is_bound(name) {
-                    bag.push(bound_twice(name, span));
+                    bag.push(scope.bound_twice(name, span));
                 }
+                scope.place(name, span);
                 attrs.push(AttrPattern::Var(scope.var(name, VarKind::Attr(Some(*kind)))));
             }
             (Param::Attr { name, kind, .. }, Some((_, span))) => {
@@ -145,10 +148,13 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
         return None;
     }
     if scope.is_bound(&item.result.name) {
-        bag.push(bound_twice(&item.result.name, item.result.span));
+        bag.push(scope.bound_twice(&item.result.name, item.result.span));
     }
+    scope.place(&item.result.name, item.result.span);
+    let cotangent_name = format!("g_{}", item.result.name);
+    scope.describe(&item.lines, false, Some(&cotangent_name));
     let primal = scope.var(&item.result.name, VarKind::Tensor);
-    let cotangent = scope.var(&format!("g_{}", item.result.name), VarKind::Tensor);
+    let cotangent = scope.var(&cotangent_name, VarKind::Tensor);
     let mut parts = Parts::default();
     let mut kinks = Vec::new();
     parts.operator = Some(op);
@@ -157,6 +163,7 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
         names: &operand_names,
         variadic: signature.variadic_place(),
         index: None,
+        misplaced: Vec::new(),
     };
     for line in &item.lines {
         let concluded = match line {
@@ -194,9 +201,20 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
             _ => parts.line(&mut scope, line, bag),
         }
     }
+    let missing: Vec<String> = operand_names
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| conclusions.found[*i].is_none())
+        .map(|(i, _)| conclusions.name_of(i))
+        .collect();
+    for misplaced in &conclusions.misplaced {
+        bag.push(misplaced.report(&conclusions, &missing));
+    }
+    // Where there is a conclusion under a wrong name for each that is missing, that is what is wrong.
+    let is_explained = conclusions.misplaced.len() >= missing.len();
     let index = conclusions.index;
     for (i, (name, conclusion)) in operand_names.iter().zip(&conclusions.found).enumerate() {
-        if conclusion.is_none() {
+        if conclusion.is_none() && !is_explained {
             let wanted = conclusions.name_of(i);
             let locals = item.lines.iter().filter_map(|line| match line {
                 Line::Bind { name, .. } if !name.name.starts_with("g_") => Some(&*name.name),
@@ -253,6 +271,8 @@ struct Conclusions<'a> {
     variadic: Option<usize>,
     /// The metavariable of its index.
     index: Option<VarId>,
+    /// Conclusions for no operand, and further ones for the same.
+    misplaced: Vec<Misplaced>,
 }
 
 impl Conclusions<'_> {
@@ -278,28 +298,11 @@ impl Conclusions<'_> {
     ) {
         let target = name.name.strip_prefix("g_").unwrap_or(&name.name);
         let Some(place) = self.names.iter().position(|o| &*o.name == target) else {
-            bag.push(
-                Diagnostic::error(
-                    "E0405",
-                    format!("`{}` concludes nothing: there is no operand `{target}`", name.name),
-                )
-                .at(name.span, "unknown conclusion")
-                .did_you_mean_or(
-                    target,
-                    self.names.iter().map(|o| &*o.name),
-                    format!("the conclusions are {}", self.listed()),
-                )
-                .note("names that begin with `g_` are conclusions"),
-            );
+            self.misplaced.push(Misplaced { name: name.clone(), first: None });
             return;
         };
         if let Some((_, first)) = &self.found[place] {
-            bag.push(
-                Diagnostic::error("E0406", format!("`{}` is concluded twice", name.name))
-                    .at(name.span, "again here")
-                    .also(*first, "first here")
-                    .help("remove one of them"),
-            );
+            self.misplaced.push(Misplaced { name: name.clone(), first: Some(*first) });
             return;
         }
         let is_none = value.kind == ExprKind::NoCotangent;
@@ -317,8 +320,9 @@ impl Conclusions<'_> {
             Some(Conclusion::NoCotangent(value.span))
         } else if let Some(index) = index {
             if scope.is_bound(&index.name) {
-                bag.push(bound_twice(&index.name, index.span));
+                bag.push(scope.bound_twice(&index.name, index.span));
             }
+            scope.place(&index.name, index.span);
             self.index = Some(scope.var(&index.name, VarKind::Attr(Some(AttrKind::Int))));
             let term = scope.tensor(value, bag);
             scope.unbind(&index.name);
@@ -328,6 +332,40 @@ impl Conclusions<'_> {
         };
         // A conclusion with an error counts as given: it was reported.
         self.found[place] = Some((conclusion.unwrap_or(Conclusion::NoCotangent(value.span)), name.span));
+    }
+}
+
+/// A conclusion that is none of an operand's.
+struct Misplaced {
+    name: Ident,
+    /// Where the conclusion of that name stands already.
+    first: Option<Span>,
+}
+
+impl Misplaced {
+    /// `missing` are the conclusions that the rule does not have.
+    fn report(&self, conclusions: &Conclusions<'_>, missing: &[String]) -> Diagnostic {
+        let name = &self.name;
+        let missing: Vec<String> = missing.iter().map(|m| format!("`{m}`")).collect();
+        if let Some(first) = self.first {
+            let d = Diagnostic::error("E0406", format!("`{}` is concluded twice", name.name))
+                .at(name.span, "again here")
+                .also(first, "first here");
+            return match missing.first() {
+                Some(missing) => d.help(format!("there is no {missing} yet: did you mean that?")),
+                None => d.help("remove one of them"),
+            };
+        }
+        let target = name.name.strip_prefix("g_").unwrap_or(&name.name);
+        let otherwise = match &missing[..] {
+            [] => format!("the conclusions are {}", conclusions.listed()),
+            [one] => format!("the premise calls it otherwise: did you mean {one}?"),
+            _ => format!("the premise calls its operands otherwise: {} are missing", missing.join(", ")),
+        };
+        Diagnostic::error("E0405", format!("`{}` concludes nothing: there is no operand `{target}`", name.name))
+            .at(name.span, "unknown conclusion")
+            .did_you_mean_or(target, conclusions.names.iter().map(|o| &*o.name), otherwise)
+            .note("names that begin with `g_` are conclusions")
     }
 }
 
@@ -397,6 +435,7 @@ fn directed(
         );
         return None;
     }
+    scope.describe(&item.lines, false, None);
     let mut parts = Parts::default();
     // An attribute that the pattern computes is a condition on what it matched.
     for (var, expr) in computed {
@@ -453,7 +492,7 @@ fn pattern(
             }
         },
         ExprKind::Call { callee, args, .. } => {
-            let op = match scope.callee(callee, bag)? {
+            let op = match scope.callee(callee, args, bag)? {
                 Callee::Op(op) => op,
                 Callee::Def(def) => {
                     bag.push(
@@ -553,14 +592,19 @@ fn attr_pattern(
             }
             // One axis and a list of axes are different values: two names and a `where` say how they relate.
             Some(v) if scope.vars[v.0 as usize].kind != VarKind::Attr(Some(kind)) => {
-                bag.push(
-                    Diagnostic::error(
-                        "E0408",
-                        format!("`{name}` is {} here and something else before", kind.describe()),
-                    )
-                    .at(arg.span, "used with another kind")
-                    .help("give it another name and relate the two by `where`, e.g. `where axes == [axis]`"),
-                );
+                let before = match scope.vars[v.0 as usize].kind {
+                    VarKind::Attr(Some(before)) => before.describe(),
+                    _ => "of another kind",
+                };
+                let d =
+                    Diagnostic::error("E0408", format!("`{name}` is {} here, but {before} elsewhere", kind.describe()))
+                        .at(arg.span, format!("{} here", kind.describe()));
+                bag.push(d.help(match kind {
+                    AttrKind::Axis | AttrKind::Axes => {
+                        "give it another name and relate the two by `where`, e.g. `where axes == [axis]`"
+                    }
+                    _ => "give it another name and relate the two by `where`",
+                }));
                 None
             }
             Some(v) => Some(AttrPattern::Var(v)),
@@ -627,7 +671,18 @@ impl Parts {
     pub(super) fn line(&mut self, scope: &mut Scope<'_>, line: &Line, bag: &mut Diagnostics) {
         match line {
             Line::Bind { name, value } => scope.define(name, value, bag),
-            Line::Where(condition) => self.conditions.extend(scope.attr(condition, bag)),
+            Line::Where(condition) => match scope.compile(condition, bag) {
+                Some(Compiled::Attr(condition)) => self.conditions.push(condition),
+                Some(Compiled::Tensor(tensor)) => bag.push(
+                    Diagnostic::error(
+                        "E0408",
+                        "a `where` line is about shapes, types and attributes, not about elements",
+                    )
+                    .at(tensor.span, "this is a tensor")
+                    .help("what must hold of all elements stands in a `domain` line, e.g. `domain x >= 0.0`"),
+                ),
+                None => {}
+            },
             Line::Domain(condition) => self.domain(scope, condition, bag),
             Line::Example { condition, conclusion: None, span } => {
                 self.examples.extend(example::compile(condition, *span, self.operator, scope.library, bag));
@@ -672,6 +727,11 @@ impl Parts {
         let (tensor, compare, bound) = match (tensor(scope, a), tensor(scope, b)) {
             (Some(t), None) => (t, compare, b),
             (None, Some(t)) => (t, flipped, a),
+            // A name that is not bound is what is wrong.
+            _ if [a, b].iter().any(|e| matches!(&e.kind, ExprKind::Name(name) if !scope.is_bound(name))) => {
+                scope.compile(condition, bag);
+                return;
+            }
             _ => {
                 let named = |e: &Expr| match &e.kind {
                     ExprKind::Name(name) if scope.is_bound(name) => Some((name.clone(), scope.lookup_var(name))),
@@ -727,14 +787,10 @@ pub(super) fn plain_call(signature: &Signature) -> String {
     format!("({})", names.collect::<Vec<_>>().join(", "))
 }
 
-pub(super) fn bound_twice(name: &str, span: Span) -> Diagnostic {
-    Diagnostic::error("E0406", format!("`{name}` is bound twice")).at(span, "again here").help("give each its own name")
-}
-
 fn both_kinds(name: &str, span: Span) -> Diagnostic {
     Diagnostic::error("E0408", format!("`{name}` is a tensor in one place and an attribute in another"))
         .at(span, "used as the other kind here")
-        .help("give the two different names")
+        .help("give the tensor and the attribute names of their own")
 }
 
 fn not_a_pattern(span: Span) -> Diagnostic {
@@ -746,5 +802,5 @@ fn not_a_pattern(span: Span) -> Diagnostic {
 fn domain_shape(span: Span) -> Diagnostic {
     Diagnostic::error("E0411", "a domain compares a named tensor with a number")
         .at(span, "not of that form")
-        .help("e.g. `domain x > 0 && y <= 1`")
+        .help("write names of the rule and numbers, e.g. `domain x > 0 && y <= 1`")
 }

@@ -1,6 +1,6 @@
 //! `def` items to composites.
 
-use super::compile::{Parts, bound_twice, constant, rule_ref, walk};
+use super::compile::{Parts, constant, rule_ref, walk};
 use super::extent::measure;
 use super::rule::{Def, VarKind};
 use super::scope::{Library, Scope, kind_of_value};
@@ -18,13 +18,19 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
     for param in &item.params {
         let name = &*param.name.name;
         if scope.is_bound(name) {
-            bag.push(bound_twice(name, param.name.span));
+            bag.push(scope.bound_twice(name, param.name.span));
             continue;
         }
+        scope.place(&param.name.name, param.name.span);
         let used_as = attr_use(name, item, library);
         let declared: Words = param.words.iter().map(|w| w.name.clone()).collect();
         if let Some((first, again)) = repeated(&param.words) {
-            bag.push(bound_twice(&again.name, again.span).also(first.span, "first here"));
+            bag.push(
+                Diagnostic::error("E0406", format!("`{}` is bound twice", again.name))
+                    .at(again.span, "again here")
+                    .also(first.span, "first here")
+                    .help("give each its own name"),
+            );
         }
         let words = match &used_as {
             _ if !declared.is_empty() => Some(declared),
@@ -103,6 +109,8 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
                             .at(param.name.span, "wrong default")
                             .help("write a default of that kind, or none"),
                         );
+                        // Its uses are no further faults.
+                        scope.var(name, VarKind::Attr(Some(kind)));
                         continue;
                     }
                 }
@@ -110,6 +118,7 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
         };
         params.push(scope.var(name, kind));
     }
+    scope.describe(&item.lines, true, None);
     let mut parts = Parts::default();
     let mut not_a_derivative = None;
     for line in &item.lines {

@@ -12,10 +12,10 @@ use super::example::{self, Example};
 use super::hash::Content;
 use super::numbers;
 use super::rule::{Def, Vjp};
-use super::scope::Library;
+use super::scope::{Library, is_function};
 use super::typecheck::{self, Ahead};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
-use crate::ir::{OpId, Operator, Registry};
+use crate::ir::{Operator, Registry};
 use crate::syntax::ast::{DefItem, Expr, ExprKind, Item, Line, RewriteItem, VjpItem};
 use crate::syntax::{PROGRAM_HEAD, parse_rules, read_text};
 
@@ -79,7 +79,8 @@ const EMBEDDED: &[Embedded] = &[
 /// Loads, compiles and checks the rules of `options`. `None` if there were errors, which are in the bag with
 /// their places.
 pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostics) -> Option<RuleSet> {
-    let mut files = Files { sources, bag, seen: BTreeSet::new(), items: Vec::new(), embedded: 0, depth: 0 };
+    let (seen, faulty) = (BTreeSet::new(), BTreeSet::new());
+    let mut files = Files { sources, bag, seen, items: Vec::new(), embedded: 0, depth: 0, faulty, is_unread: false };
     if !options.no_default_rules {
         for file in EMBEDDED {
             if options.profile == Profile::Default || !file.derivatives {
@@ -111,10 +112,12 @@ pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostic
     items.extend(candidates);
     // The embedded files are the same in every run: a test of this crate has typed them.
     let typed_already = if options.check_embedded { 0 } else { embedded };
-    if bag.has_errors() {
+    let Files { faulty, is_unread, .. } = files;
+    // Faults of syntax do not hide those of names and types, unless it is unknown what a whole file would define.
+    if is_unread || bag.is_full() {
         return None;
     }
-    let mut rules = assemble(&items, typed_already, sources, bag)?;
+    let mut rules = assemble(&items, typed_already, faulty, sources, bag)?;
     rules.candidates = candidate_spans;
     rules.content = Arc::new(Content::new(items));
     if bag.has_errors() { None } else { Some(rules) }
@@ -195,6 +198,10 @@ struct Files<'a> {
     embedded: usize,
     /// Files that import each other, down to the one that is read.
     depth: usize,
+    /// What items with syntax errors were to define.
+    faulty: BTreeSet<Arc<str>>,
+    /// Is there a file that could not be read?
+    is_unread: bool,
 }
 
 /// Most rule files that import each other in a chain, and most rule files in all.
@@ -214,6 +221,9 @@ enum Named {
 impl Named {
     fn tell(self, diagnostic: Diagnostic) -> Diagnostic {
         match self {
+            Named::ByImport(span) if diagnostic.code == "E0701" => Diagnostic { help: Vec::new(), ..diagnostic }
+                .at(span, "imported here")
+                .help("a path begins at the directory of the file that imports; check its spelling and permissions"),
             Named::ByImport(span) => diagnostic.at(span, "imported here"),
             Named::Directly | Named::ByDirectory => diagnostic,
         }
@@ -234,7 +244,7 @@ impl Files<'_> {
                 Err(error) => {
                     let message = format!("cannot read the rule file `{}`: {error}", path.display());
                     let diagnostic = Diagnostic::error("E0701", message).help("check the path and its permissions");
-                    self.bag.push(named.tell(diagnostic));
+                    self.unread(named, diagnostic);
                 }
             }
             return;
@@ -266,18 +276,26 @@ impl Files<'_> {
                 self.parse(&path.display().to_string(), &text, path.parent());
                 self.depth -= 1;
             }
-            Err(diagnostic) => self.bag.push(named.tell(*diagnostic)),
+            Err(diagnostic) => self.unread(named, *diagnostic),
         }
     }
 
     fn refuse(&mut self, named: Named, message: String, help: &str) {
-        self.bag.push(named.tell(Diagnostic::error("E0415", message).help(help)));
+        self.unread(named, Diagnostic::error("E0415", message).help(help));
+    }
+
+    /// Reports a file of which nothing is known.
+    fn unread(&mut self, named: Named, diagnostic: Diagnostic) {
+        self.is_unread = true;
+        self.bag.push(named.tell(diagnostic));
     }
 
     /// Parses a text and follows its imports, relative to `directory`; embedded files import embedded ones.
     fn parse(&mut self, name: &str, text: &str, directory: Option<&Path>) {
         let file = self.sources.add(name, text);
         let parsed = parse_rules(self.sources, file, self.bag);
+        self.faulty.extend(parsed.faulty);
+        self.is_unread |= parsed.is_refused;
         for item in parsed.items {
             match item {
                 Item::Import { path, span } => match directory {
@@ -302,8 +320,15 @@ impl Files<'_> {
     }
 }
 
-/// Compiles all items against one registry. The types of the first `typed_already` items need no check.
-fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut Diagnostics) -> Option<RuleSet> {
+/// Compiles all items against one registry. The types of the first `typed_already` items need no check; what `faulty` names has
+/// faults that were reported.
+fn assemble(
+    items: &[Item],
+    typed_already: usize,
+    faulty: BTreeSet<Arc<str>>,
+    sources: &SourceMap,
+    bag: &mut Diagnostics,
+) -> Option<RuleSet> {
     let builtin = Registry::builtin();
     let defs = unique_defs(items, &builtin, bag);
     let order = definition_order(&defs, bag)?;
@@ -316,18 +341,13 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
         if scratch.is_full() {
             break;
         }
-        let library = Library { registry: &builtin, defs: &drafts, failed: &BTreeSet::new() };
+        let library = Library { registry: &builtin, defs: &drafts, failed: &faulty };
         if let Some(def) = compile_def(item, &library, sources, &mut scratch) {
             drafts.insert(item.name.name.clone(), Arc::new(def));
         }
     }
-    let with_vjp: BTreeSet<&str> = items
-        .iter()
-        .filter_map(|item| match item {
-            Item::Vjp(vjp) => Some(&*vjp.op.name),
-            _ => None,
-        })
-        .collect();
+    let vjps = items.iter().filter_map(as_vjp).map(|vjp| &*vjp.op.name);
+    let with_vjp: BTreeSet<&str> = vjps.chain(faulty.iter().map(|name| &**name)).collect();
     let mut composites: Vec<Arc<Composite>> = Vec::new();
     for (name, draft) in &drafts {
         if with_vjp.contains(&**name) {
@@ -339,7 +359,7 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
 
     // Second pass: bodies, in which those operators are calls.
     let mut compiled: Defs = BTreeMap::new();
-    let mut failed: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut failed = faulty.clone();
     for item in &order {
         if bag.is_full() {
             return None;
@@ -409,9 +429,16 @@ fn assemble(items: &[Item], typed_already: usize, sources: &SourceMap, bag: &mut
     }
     bag.extend(ahead.report());
     rules.rewrites.sort_by(|a, b| a.head.rule.cmp(&b.head.rule));
-    orphans(&rules.vjps, bag);
+    orphans(items, &faulty, bag);
     rules.defs = compiled;
     Some(rules)
+}
+
+fn as_vjp(item: &Item) -> Option<&VjpItem> {
+    match item {
+        Item::Vjp(vjp) => Some(vjp),
+        _ => None,
+    }
 }
 
 fn item_span(item: &Item) -> Option<Span> {
@@ -423,17 +450,29 @@ fn item_span(item: &Item) -> Option<Span> {
     }
 }
 
-/// An alternative without a primary VJP would never be used.
-fn orphans(vjps: &BTreeMap<OpId, Vec<Arc<Vjp>>>, bag: &mut Diagnostics) {
-    for list in vjps.values() {
-        if let Some(first) = list.first().filter(|v| v.alternative.is_some()) {
+/// An alternative without a primary VJP would never be used, and an override without one replaces nothing.
+fn orphans(items: &[Item], faulty: &BTreeSet<Arc<str>>, bag: &mut Diagnostics) {
+    let vjps = || items.iter().filter_map(as_vjp);
+    let key = |vjp: &'_ VjpItem| (vjp.op.name.clone(), vjp.alternative.as_ref().map(|a| a.name.clone()));
+    let there: BTreeSet<_> = vjps().map(|v| (key(v), v.is_override)).collect();
+    for vjp in vjps().filter(|v| !faulty.contains(&v.op.name)) {
+        let name = &vjp.op.name;
+        let primary = (name.clone(), None);
+        if let Some(alternative) = &vjp.alternative
+            && ![true, false].iter().any(|o| there.contains(&(primary.clone(), *o)))
+        {
+            let message =
+                format!("`vjp {name} as {}` is an alternative to a VJP that does not exist", alternative.name);
             bag.push(
-                Diagnostic::error(
-                    "E0412",
-                    format!("`{}` is an alternative to a VJP that does not exist", first.head.rule.name),
-                )
-                .at(first.head.span, "no primary `vjp` for this operator")
-                .help("leave out `as NAME`"),
+                Diagnostic::error("E0412", message)
+                    .at(vjp.op.span.to(alternative.span), format!("there is no `vjp {name}` without a name"))
+                    .help(format!("leave out `as {}`", alternative.name)),
+            );
+        } else if vjp.is_override && !there.contains(&(key(vjp), false)) {
+            bag.push(
+                Diagnostic::warning("E0412", format!("`override vjp {name}` replaces nothing"))
+                    .at(vjp.op.span, "there is no other VJP of this operator in effect")
+                    .help("leave out `override`, if it is not for other profiles"),
             );
         }
     }
@@ -447,6 +486,12 @@ fn unique_defs<'i>(items: &'i [Item], builtin: &Registry, bag: &mut Diagnostics)
         if builtin.id(name).is_some() {
             bag.push(
                 Diagnostic::error("E0406", format!("`{name}` is an operator already"))
+                    .at(def.name.span, "this name is taken")
+                    .help("choose another name for the composite"),
+            );
+        } else if is_function(name) {
+            bag.push(
+                Diagnostic::error("E0406", format!("`{name}` is a function of the attribute language"))
                     .at(def.name.span, "this name is taken")
                     .help("choose another name for the composite"),
             );
@@ -468,8 +513,7 @@ fn unique_defs<'i>(items: &'i [Item], builtin: &Registry, bag: &mut Diagnostics)
 /// One primary VJP per operator, and one alternative per name; `override` replaces.
 fn unique_vjps<'i>(items: &'i [Item], bag: &mut Diagnostics) -> Vec<&'i VjpItem> {
     let mut table: BTreeMap<(&str, Option<&str>, bool), &VjpItem> = BTreeMap::new();
-    for item in items {
-        let Item::Vjp(vjp) = item else { continue };
+    for vjp in items.iter().filter_map(as_vjp) {
         let key = (&*vjp.op.name, vjp.alternative.as_ref().map(|a| &*a.name), vjp.is_override);
         match table.get(&key) {
             Some(first) => {

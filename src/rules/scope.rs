@@ -9,10 +9,10 @@ use super::stub::TODO;
 use super::term::{
     AttrArg, AttrTerm, AttrTermKind, ListTerm, Local, LocalId, LocalValue, Tensor, Term, TermKind, TypeProperty, VarId,
 };
-use crate::diagnostics::{Diagnostic, Diagnostics, Span};
+use crate::diagnostics::{Diagnostic, Diagnostics, Span, UNKNOWN_OPERATOR};
 use crate::ir::operator::{Words, listed};
 use crate::ir::{AttrKind, AttrValue, BindError, DType, OpId, Param, Registry, Signature};
-use crate::syntax::ast::{Arg, BinaryOp, Expr, ExprKind, Ident, UnaryOp};
+use crate::syntax::ast::{Arg, BinaryOp, Expr, ExprKind, Ident, Line, UnaryOp};
 
 /// What compilation of every rule sees.
 pub struct Library<'a> {
@@ -35,6 +35,14 @@ pub struct Scope<'a> {
     unknown: BTreeSet<Arc<str>>,
     /// What the metavariables that are words may be.
     words: BTreeMap<VarId, Words>,
+    /// Where names are bound, as far as that is known.
+    places: BTreeMap<Arc<str>, Span>,
+    /// Names that lines of the rule bind, in whichever order.
+    later: BTreeSet<Arc<str>>,
+    /// May the rule have further parameters?
+    has_parameters: bool,
+    /// The name of the incoming cotangent.
+    cotangent: Option<Arc<str>>,
 }
 
 /// The variable of a comprehension.
@@ -72,7 +80,36 @@ impl<'a> Scope<'a> {
             elements: Vec::new(),
             unknown: BTreeSet::new(),
             words: BTreeMap::new(),
+            places: BTreeMap::new(),
+            later: BTreeSet::new(),
+            has_parameters: false,
+            cotangent: None,
         }
+    }
+
+    /// Tells what kind of rule it is, and what its lines will bind: for messages about names.
+    pub fn describe(&mut self, lines: &[Line], has_parameters: bool, cotangent: Option<&str>) {
+        self.later.extend(lines.iter().filter_map(|line| match line {
+            Line::Bind { name, .. } => Some(name.name.clone()),
+            _ => None,
+        }));
+        self.has_parameters = has_parameters;
+        self.cotangent = cotangent.map(Into::into);
+    }
+
+    /// Notes where a name is bound.
+    pub fn place(&mut self, name: &Arc<str>, span: Span) {
+        self.places.entry(name.clone()).or_insert(span);
+    }
+
+    /// The report of a name that is bound again.
+    pub fn bound_twice(&self, name: &str, span: Span) -> Diagnostic {
+        let d = Diagnostic::error("E0406", format!("`{name}` is bound twice")).at(span, "again here");
+        match self.places.get(name) {
+            Some(first) => d.also(*first, "first here"),
+            None => d,
+        }
+        .help("give each its own name")
     }
 
     /// Adds a metavariable under a name, or returns the one that the name has.
@@ -181,11 +218,7 @@ impl<'a> Scope<'a> {
     /// Compiles and adds a local definition.
     pub fn define(&mut self, name: &Ident, value: &Expr, bag: &mut Diagnostics) {
         if self.is_bound(&name.name) {
-            bag.push(
-                Diagnostic::error("E0406", format!("`{}` is defined twice in this rule", name.name))
-                    .at(name.span, "defined again here")
-                    .help("give it another name"),
-            );
+            bag.push(self.bound_twice(&name.name, name.span));
             return;
         }
         // A failed definition still binds its name, so that its uses do not fail as well.
@@ -194,6 +227,7 @@ impl<'a> Scope<'a> {
             Some(Compiled::Attr(a)) => LocalValue::Attr(a),
             None => LocalValue::Attr(AttrTerm { kind: AttrTermKind::Const(AttrValue::Int(0)), span: value.span }),
         };
+        self.place(&name.name, name.span);
         let id = LocalId(self.locals.len() as u32);
         self.locals.push(Local { name: name.name.to_string(), value });
         self.names.insert(name.name.clone(), Name::Local(id));
@@ -364,16 +398,25 @@ impl<'a> Scope<'a> {
                     );
                 } else if self.unknown.insert(name.clone()) {
                     let names = self.names.keys().chain(self.elements.iter().map(|e| &e.name)).map(|k| &**k);
-                    bag.push(
-                        Diagnostic::error("E0401", format!("`{name}` is not bound in this rule"))
-                            .at(span, "unknown name")
-                            .note(format!("bound here: {}", self.bound_names()))
-                            .did_you_mean_or(
-                                name,
-                                names.chain(DType::ALL.map(DType::name)),
-                                format!("bind it on a line of its own: `{name} = ..`"),
-                            ),
-                    );
+                    let d = Diagnostic::error("E0401", format!("`{name}` is not bound in this rule"))
+                        .at(span, "unknown name")
+                        .note(format!("bound here: {}", self.bound_names()));
+                    bag.push(if self.later.contains(name) {
+                        d.help(format!("`{name} = ..` stands further down: move that line up"))
+                    } else {
+                        let is_gradient = name.starts_with(['g', 'd']);
+                        let otherwise = match (self.elements.last(), &self.cotangent) {
+                            (Some(element), _) => format!("the comprehension calls its elements `{}`", element.name),
+                            (None, Some(cotangent)) if is_gradient => {
+                                format!("the incoming cotangent is `{cotangent}`")
+                            }
+                            _ if self.has_parameters => {
+                                format!("bind it on a line of its own, `{name} = ..`, or make it a parameter")
+                            }
+                            _ => format!("bind it on a line of its own: `{name} = ..`"),
+                        };
+                        d.did_you_mean_or(name, names.chain(DType::ALL.map(DType::name)), otherwise)
+                    });
                 }
                 None
             }
@@ -381,8 +424,12 @@ impl<'a> Scope<'a> {
     }
 
     fn bound_names(&self) -> String {
-        let names: Vec<&str> = self.names.keys().map(|k| &**k).collect();
-        names.join(", ")
+        let names: BTreeSet<&Arc<str>> = self.names.keys().chain(self.elements.iter().map(|e| &e.name)).collect();
+        let names = names.into_iter().map(|name| match &self.cotangent {
+            Some(cotangent) if cotangent == name => format!("{name} (the incoming cotangent)"),
+            _ => name.to_string(),
+        });
+        names.collect::<Vec<_>>().join(", ")
     }
 
     fn binary(
@@ -401,7 +448,11 @@ impl<'a> Scope<'a> {
             bag.push(
                 Diagnostic::error("E0408", format!("`{}` works on attributes, not on tensors", op.symbol()))
                     .at(span, "one side is a tensor")
-                    .help("use an operator, such as `logical_and` or `select`"),
+                    .help(match op {
+                        BinaryOp::And => "between tensors it is `logical_and(a, b)`",
+                        BinaryOp::Or => "between tensors it is `logical_or(a, b)`",
+                        _ => "tensors have operators for what is to be computed of their elements",
+                    }),
             );
             return None;
         };
@@ -424,7 +475,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Finds what a call refers to, or reports it.
-    pub fn callee(&mut self, callee: &Ident, bag: &mut Diagnostics) -> Option<Callee> {
+    pub fn callee(&mut self, callee: &Ident, args: &[Arg], bag: &mut Diagnostics) -> Option<Callee> {
         if let Some(id) = self.library.registry.id(&callee.name) {
             return Some(Callee::Op(id));
         }
@@ -436,13 +487,34 @@ impl<'a> Scope<'a> {
         }
         let names = self.library.registry.iter().map(|(_, op)| op.name());
         let defs = self.library.defs.keys().map(|k| &**k);
-        let functions = AttrFunction::ALL.iter().map(|(n, _, _)| *n).chain(OF_TENSORS);
-        bag.push(
+        let functions = || AttrFunction::ALL.iter().map(|(n, _, _)| *n).chain(OF_TENSORS);
+        let all = names.chain(defs).chain(functions());
+        // What has attributes only is meant to be a function of the attribute language, which nobody can add to.
+        bag.push(if !args.is_empty() && args.iter().all(|arg| self.is_attribute(&arg.value)) {
+            let listed: Vec<String> = functions().map(|f| format!("`{f}`")).collect();
+            Diagnostic::error("E0402", format!("there is no function `{}` of attributes", callee.name))
+                .at(callee.span, "unknown function")
+                .did_you_mean_or(&callee.name, all, format!("the functions are {}", listed.join(", ")))
+        } else {
             Diagnostic::error("E0402", format!("there is no operator or `def` named `{}`", callee.name))
                 .at(callee.span, "unknown operator")
-                .did_you_mean_or(&callee.name, names.chain(defs).chain(functions), "a `def` in a rule file adds one"),
-        );
+                .did_you_mean_or(&callee.name, all, UNKNOWN_OPERATOR)
+        });
         None
+    }
+
+    /// Is it an attribute, as far as can be told before it is compiled?
+    fn is_attribute(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Name(name) => match self.names.get(name) {
+                Some(Name::Var(v)) => matches!(self.vars[v.0 as usize].kind, VarKind::Attr(_)),
+                Some(Name::Local(l)) => matches!(self.locals[l.0 as usize].value, LocalValue::Attr(_)),
+                None => false,
+            },
+            ExprKind::List(_) | ExprKind::Comprehension { .. } => true,
+            ExprKind::Call { callee, .. } => type_property(&callee.name).is_some() || &*callee.name == "dim",
+            _ => false,
+        }
     }
 
     fn call(&mut self, callee: &Ident, args: &[Arg], span: Span, bag: &mut Diagnostics) -> Option<Compiled> {
@@ -462,7 +534,7 @@ impl<'a> Scope<'a> {
         }
         let function = AttrFunction::from_name(&callee.name);
         // What is called and what it is called with may both be faulty.
-        let target = if function.is_none() { self.callee(callee, bag) } else { None };
+        let target = if function.is_none() { self.callee(callee, args, bag) } else { None };
         let params = target.as_ref().map(|target| word_params(self.signature(target), args)).unwrap_or_default();
         let mut values = Vec::new();
         for (i, arg) in args.iter().enumerate() {
@@ -473,13 +545,19 @@ impl<'a> Scope<'a> {
             values.push(if arg.spread { self.spread(arg, bag) } else { self.compile(&arg.value, bag) });
         }
         let values: Vec<Compiled> = values.into_iter().collect::<Option<_>>()?;
-        // An operator of the same name as a function is meant where the first argument is a tensor.
-        if let Some((function, arity)) = function.filter(|_| !matches!(values.first(), Some(Compiled::Tensor(_)))) {
+        // An operator of the same name as a function is meant where an argument is a tensor, or where there are other arguments than
+        // the function has.
+        let has_operator = self.library.registry.id(&callee.name).is_some();
+        let is_function = |arity: usize| {
+            let fits = values.len() == arity && args.iter().all(|a| a.name.is_none());
+            !values.iter().any(|v| matches!(v, Compiled::Tensor(_))) && (fits || !has_operator)
+        };
+        if let Some((function, arity)) = function.filter(|(_, arity)| is_function(*arity)) {
             if values.len() != arity || args.iter().any(|a| a.name.is_some()) {
                 bag.push(
-                    Diagnostic::error("E0403", format!("`{}` takes {arity} unnamed argument(s)", callee.name))
+                    Diagnostic::error("E0403", format!("`{}` has {}", callee.name, unnamed(arity)))
                         .at(span, format!("{} given", values.len()))
-                        .help("arguments of functions on attributes have no names"),
+                        .help(format!("the form is `{}`", function.form())),
                 );
                 return None;
             }
@@ -489,7 +567,7 @@ impl<'a> Scope<'a> {
             });
             return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Call(function, args.collect()), span }));
         }
-        let target = if function.is_some() { self.callee(callee, bag) } else { target }?;
+        let target = if function.is_some() { self.callee(callee, args, bag) } else { target }?;
         // `splat(v)` without a type is the number v in tensor position.
         if &*callee.name == "splat" && values.len() == 1 {
             if let Some(Compiled::Attr(value)) = values.into_iter().next() {
@@ -518,7 +596,19 @@ impl<'a> Scope<'a> {
             }
             match (param, argument.and_then(|i| values[i].take())) {
                 (Param::Variadic(_), _) => {}
-                (Param::Operand(_), Some(value)) => operands.push(as_term(value)),
+                (Param::Operand(operand), Some(value)) => {
+                    if let Compiled::Attr(a) = &value
+                        && let Some(kind) = self.no_number(a)
+                    {
+                        bag.push(
+                            Diagnostic::error("E0408", format!("`{operand}` of `{}` is a tensor", callee.name))
+                                .at(a.span, format!("this is {kind}"))
+                                .help("write a tensor, or a number, which becomes one"),
+                        );
+                        return None;
+                    }
+                    operands.push(as_term(value));
+                }
                 (Param::Operand(_), None) => return None,
                 (Param::Attr { kind, .. }, Some(Compiled::Attr(a))) => {
                     let span = a.span;
@@ -542,6 +632,25 @@ impl<'a> Scope<'a> {
             Callee::Def(def) => TermKind::Composite { def, operands, attrs },
         };
         Some(Compiled::Tensor(Term { kind, span }))
+    }
+
+    /// What an attribute is that cannot become a tensor of one value.
+    fn no_number(&self, attr: &AttrTerm) -> Option<&'static str> {
+        match &attr.kind {
+            AttrTermKind::Var(v) => match self.vars[v.0 as usize].kind {
+                VarKind::Attr(Some(kind))
+                    if !matches!(kind, AttrKind::Int | AttrKind::Float | AttrKind::Bool | AttrKind::Axis) =>
+                {
+                    Some(kind.describe())
+                }
+                _ => None,
+            },
+            AttrTermKind::List(_) | AttrTermKind::Comprehension { .. } => Some("a list"),
+            AttrTermKind::Of(TypeProperty::Shape, _) => Some("a shape"),
+            AttrTermKind::Of(TypeProperty::Type, _) => Some("a type"),
+            AttrTermKind::Of(TypeProperty::DType, _) | AttrTermKind::Const(AttrValue::DType(_)) => Some("a dtype"),
+            _ => None,
+        }
     }
 
     /// The parameters of what is called.
@@ -588,9 +697,13 @@ impl<'a> Scope<'a> {
     fn typed_name(&mut self, callee: &Ident, args: &[Arg], arity: usize, bag: &mut Diagnostics) -> Option<Tensor> {
         if args.len() != arity || args.iter().any(|a| a.name.is_some()) {
             bag.push(
-                Diagnostic::error("E0403", format!("`{}` takes {arity} unnamed argument(s)", callee.name))
+                Diagnostic::error("E0403", format!("`{}` has {}", callee.name, unnamed(arity)))
                     .at(callee.span, format!("{} given", args.len()))
-                    .help("it takes the name of a tensor first"),
+                    .help(if arity == 1 {
+                        format!("the form is `{}(x)`, x being the name of a tensor", callee.name)
+                    } else {
+                        format!("the form is `{}(x, axis)`, x being the name of a tensor", callee.name)
+                    }),
             );
             return None;
         }
@@ -675,9 +788,15 @@ pub fn bind_args(
                 .help(format!("the form is {shown}"))
         }
         BindError::Twice { argument } => {
-            Diagnostic::error("E0403", format!("`{}` is given twice", named[argument - positional]))
-                .at(name_span(argument), "given again here")
-                .help(format!("the form is {shown}"))
+            let name = named[argument - positional];
+            let d = Diagnostic::error("E0403", format!("`{name}` is given twice"))
+                .at(name_span(argument), "given again here");
+            let first = args[..argument].iter().position(|a| a.name.as_ref().is_some_and(|n| &*n.name == name));
+            match first.or_else(|| signature.params().iter().position(|p| p.name() == name)) {
+                Some(first) if first < argument => d.also(name_span(first), "first here"),
+                _ => d,
+            }
+            .help(format!("the form is {shown}"))
         }
         BindError::Missing { param } => {
             Diagnostic::error("E0403", format!("`{callee}` needs `{}`", signature.params()[param].name()))
@@ -693,6 +812,16 @@ pub fn as_term(value: Compiled) -> Term {
         Compiled::Tensor(t) => t,
         Compiled::Attr(a) => Term { span: a.span, kind: TermKind::Literal(a) },
     }
+}
+
+/// How many arguments something has.
+fn unnamed(count: usize) -> String {
+    if count == 1 { "one argument, without a name".to_owned() } else { format!("{count} arguments, without names") }
+}
+
+/// Is it the name of a function of the attribute language? Those are reserved.
+pub fn is_function(name: &str) -> bool {
+    OF_TENSORS.contains(&name) || AttrFunction::from_name(name).is_some()
 }
 
 /// Functions that ask for the type of a tensor.

@@ -5,9 +5,11 @@
 
 use super::builders::TypeBuilder;
 use super::rule::{AttrPattern, Conclusion, Kink, Pattern, Rewrite, RuleHead, VarKind, Vjp};
-use super::term::{Bindings, TermError, VarId};
+use super::term::{Bindings, TermError, TermErrorCause, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
-use crate::ir::{AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape, TensorType};
+use crate::ir::{
+    AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape, TensorType, TypeError, TypeErrorKind,
+};
 
 /// Typing steps that one rewrite may take, and instances after which it counts as checked.
 const STEPS: usize = 60_000;
@@ -103,14 +105,14 @@ pub fn vjp(vjp: &Vjp, registry: &Registry, ahead: &mut Ahead, bag: &mut Diagnost
                 if ever_float(operator, param) {
                     continue;
                 }
-                let name = operator.signature().operand_names().nth(param).unwrap_or_default();
+                let shown = vjp.operands.get(param).map_or("", |v| &vjp.head.vars[v.0 as usize].name);
                 bag.push(
                     Diagnostic::error(
                         "E0407",
-                        format!("`{name}` of `{}` is {}: it carries no cotangent", operator.name(), ty.dtype),
+                        format!("`{shown}` of `{}` is {}: it carries no cotangent", operator.name(), ty.dtype),
                     )
                     .at(term.span, "a cotangent for an operand that is not float")
-                    .help(format!("conclude `g_{name} = none`")),
+                    .help(format!("conclude `g_{shown} = none`")),
                 );
                 return;
             }
@@ -284,17 +286,37 @@ fn describe(head: &RuleHead, bindings: &Bindings<'_, usize>, builder: &TypeBuild
 }
 
 fn ill_typed(head: &RuleHead, error: &TermError, instance: &str) -> Diagnostic {
-    Diagnostic::error("E0407", format!("`{}` is ill-typed: {error}", head.rule.name))
+    let d = Diagnostic::error("E0407", format!("`{}` is ill-typed: {error}", head.rule.name))
         .at(error.span, "ill-typed here")
-        .note(format!("for {instance}"))
-        .help("restrict the rule with `where`, or mend this expression")
+        .note(format!("for {instance}"));
+    match &error.cause {
+        TermErrorCause::Type(error) => d.help(type_help(error)),
+        TermErrorCause::Attr(_) => d.help("restrict the rule with `where`, or mend this expression"),
+    }
+}
+
+/// The way out of a call that is ill-typed, in the words of rules.
+fn type_help(error: &TypeError) -> String {
+    match (error.kind, &error.help) {
+        (TypeErrorKind::Shape, _) => {
+            "nothing is stretched by itself: `broadcast(.., shape(x))` does it, after a sum with `keepdims=true` or a \
+             `reshape(.., ones_at(shape(x), axis))`"
+                .into()
+        }
+        (_, Some(help)) => help.clone(),
+        (_, None) => "restrict the rule with `where`, or mend this expression".to_owned(),
+    }
 }
 
 fn wrong_type(head: &RuleHead, span: Span, wanted: &TensorType, found: &TensorType, instance: &str) -> Diagnostic {
     Diagnostic::error("E0407", format!("`{}` concludes {found}, but {wanted} is wanted", head.rule.name))
         .at(span, format!("this is {found}"))
         .note(format!("for {instance}"))
-        .help("a conclusion has dtype, shape and placement of what it stands for")
+        .help(if wanted.dtype != found.dtype {
+            "the dtypes must agree: `select(mask, a, b)` takes elements by a mask, `cast` converts"
+        } else {
+            "the shapes must agree: `broadcast` stretches, `sum` and `reshape` drop dimensions"
+        })
 }
 
 /// A backtracking search for instances of a left side.

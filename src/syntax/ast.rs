@@ -190,6 +190,10 @@ pub struct Program {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleFile {
     pub items: Vec<Item>,
+    /// What items with syntax errors were to define: the names are no further faults where they are used.
+    pub faulty: Vec<Arc<str>>,
+    /// The file was refused as a whole, so that it is not known what it would define.
+    pub is_refused: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -2,6 +2,7 @@
 
 use pest::error::{Error, ErrorVariant, InputLocation};
 
+use super::advice::Place;
 use super::grammar::{Rule, Weight, describe};
 use super::scan::{Kind, Token};
 use super::strange::{Found, token_hint};
@@ -19,7 +20,8 @@ const RESERVED: [&str; 15] =
     ["let", "in", "fn", "handle", "with", "tensor", "if", "then", "else", "for", "true", "false", "inf", "nan", "none"];
 
 /// Turns pest's error into a diagnostic. `at` is its byte offset in the file; `tokens` are those of the parsed part
-/// (which ends at byte `end`), in file offsets.
+/// (which ends at byte `end`), in file offsets; `item` is the keyword of the rule, in a rule file.
+#[allow(clippy::too_many_arguments)]
 pub(super) fn syntax_error(
     sources: &SourceMap,
     file: FileId,
@@ -27,14 +29,28 @@ pub(super) fn syntax_error(
     at: usize,
     end: usize,
     tokens: &[Token],
+    item: Option<&str>,
 ) -> Diagnostic {
     let text = &*sources.file(file).text;
     let positives = match &error.variant {
         ErrorVariant::ParsingError { positives, .. } => positives.as_slice(),
         ErrorVariant::CustomError { .. } => &[],
     };
-    let token = tokens.iter().find(|t| t.end > at);
-    let expected = expected_words(positives);
+    let found_at = tokens.iter().position(|t| t.end > at);
+    let (found_at, meant) = elsewhere(positives, found_at, tokens, text, item);
+    let token = found_at.map(|i| &tokens[i]);
+    let near = |offset: isize| {
+        let other = found_at.and_then(|i| tokens.get(i.checked_add_signed(offset)?));
+        other.map_or("", |t| t.text(text))
+    };
+    let place = item.map(|item| Place {
+        item,
+        near: [near(-1), near(0), near(1)],
+        positives,
+        first_of_line: found_at.is_some_and(|i| {
+            i.checked_sub(1).is_none_or(|k| text[tokens[k].end..tokens[i].start].contains(['\n', '\r']))
+        }),
+    });
     let found = match token {
         Some(t) => Found(t.text(text)).to_string(),
         None => "the end".to_string(),
@@ -49,26 +65,62 @@ pub(super) fn syntax_error(
     };
     // Inside a token that is none, what the grammar expected says nothing.
     let is_token = token.is_none_or(|t| t.start >= at || t.kind != Kind::Stray);
-    let expected = expected.filter(|_| is_token);
+    let expected = match (&meant, &place) {
+        (Some((words, _)), _) => Some((*words).to_owned()),
+        (None, Some(place)) => place.expected(token.is_none()).map(str::to_owned).or_else(|| expected_words(positives)),
+        (None, None) => expected_words(positives),
+    };
+    let expected = expected.filter(|_| is_token || meant.is_some());
     let (message, label) = match &expected {
         Some(words) => (format!("expected {words}, found {found}"), format!("expected {words}")),
         _ => (format!("unexpected {found}"), "not understood".to_owned()),
     };
     let mut d = Diagnostic::error("E0101", message).at(span, label);
-    if let Some(open) = unclosed(tokens, at) {
+    if let Some(open) = unclosed(tokens, at).filter(|_| meant.is_none()) {
         d = d.also(sources.span(file, open.start, open.end), "still open here");
+        // `g_x =` in brackets that were to end before it.
+        let bracket = open.text(text);
+        let starts_line = place.as_ref().is_some_and(|p| p.first_of_line);
+        if starts_line && near(1) == "=" && bracket != "{" && !positives.contains(&Rule::ident) {
+            return d.help(format!("close the `{bracket}` before `{} =`, which starts a statement", near(0)));
+        }
     }
-    let index = token.and_then(|t| tokens.iter().position(|other| other == t));
-    let near = |offset: isize| {
-        let other = index.and_then(|i| tokens.get(i.checked_add_signed(offset)?));
-        other.map_or("", |t| t.text(text))
-    };
-    let help = hint(positives, token, [near(-1), near(0), near(1)]);
+    let help = meant.map(|(_, help)| help.to_owned());
+    let touch = found_at.and_then(|i| Some(tokens[i.checked_sub(1)?].end == tokens[i].start)) == Some(true);
+    let before = if touch && (near(-1), near(0)) == ("*", "*") { "**" } else { near(-1) };
+    let help = help.or_else(|| hint(positives, token, place.as_ref(), [near(-2), before, near(0), near(1)]));
     d.help(help.unwrap_or_else(|| match (expected, token) {
         (Some(words), Some(_)) => format!("put {words} here, or remove {found}"),
         (Some(words), None) => format!("put {words} here"),
         (None, _) => format!("remove {found}"),
     }))
+}
+
+/// Another token than the one at which the grammar gave up, where a slip of rule writers explains the fault: the index of
+/// that token, what is expected there, and the way out.
+fn elsewhere(
+    positives: &[Rule],
+    at: Option<usize>,
+    tokens: &[Token],
+    text: &str,
+    item: Option<&str>,
+) -> (Option<usize>, Option<(&'static str, &'static str)>) {
+    let nothing = (at, None);
+    let (Some(item), Some(i)) = (item, at) else { return nothing };
+    let word = |i: usize| tokens.get(i).map_or("", |t| t.text(text));
+    let Some(before) = i.checked_sub(1) else { return nothing };
+    // `where s = shape(x)`
+    if matches!(word(before), "where" | "domain" | "kink" | "example") && word(i + 1) == "=" {
+        return (Some(i + 1), Some(("`==`", "conditions compare with `==`; `=` binds a name")));
+    }
+    // A `def` whose last line is a plain expression.
+    let behind_name = positives.contains(&Rule::assign) && !positives.contains(&Rule::infix);
+    let has_result = || tokens.iter().any(|t| t.text(text) == "=>");
+    if item == "def" && behind_name && tokens[before].kind == Kind::Word && !has_result() {
+        let help = "the last line of a `def` is its result: `=> expression`";
+        return (Some(before), Some(("`=>` or a statement such as `name = expression`", help)));
+    }
+    nothing
 }
 
 /// `a, b or c`, the most specific expectations only, in grammar-independent order.
@@ -94,9 +146,9 @@ fn expected_words(positives: &[Rule]) -> Option<String> {
     Some(if head.is_empty() { (*last).to_string() } else { format!("{} or {last}", head.join(", ")) })
 }
 
-/// The way out. `near` are the texts of the token before the one that was found, of that one, and of the next.
-fn hint(positives: &[Rule], token: Option<&Token>, near: [&str; 3]) -> Option<String> {
-    let [before, found, next] = near;
+/// The way out. `near` are the texts of the two tokens before the one that was found, of that one, and of the next.
+fn hint(positives: &[Rule], token: Option<&Token>, place: Option<&Place<'_>>, near: [&str; 4]) -> Option<String> {
+    let [second_last, before, found, next] = near;
     let kind = token.map(|t| t.kind);
     let wants = |rule: Rule| positives.contains(&rule);
     let special = match kind {
@@ -111,10 +163,14 @@ fn hint(positives: &[Rule], token: Option<&Token>, near: [&str; 3]) -> Option<St
     let statement = closest(before, ["where", "domain", "kink", "example", "not_a_derivative"]);
     let help = if special.is_some() {
         return special;
+    } else if let Some(help) = place.and_then(Place::help) {
+        return Some(help);
     } else if RESERVED.contains(&found) && (wants(Rule::ident) || wants(Rule::tuple_pattern) || wants(Rule::param)) {
         return Some(format!("`{found}` is a reserved word: choose another name"));
     } else if found == "#" || (found, next) == ("/", "*") {
         "comments start with `//`"
+    } else if wants(Rule::kw_in) && second_last == "for" {
+        "write `[expression for name in list]`"
     } else if wants(Rule::kw_in) {
         "a `let name = value` is followed by `in`"
     } else if found == ";" {
@@ -131,7 +187,9 @@ fn hint(positives: &[Rule], token: Option<&Token>, near: [&str; 3]) -> Option<St
         ));
     } else if found == "=" && behind_expression {
         "equality is written `==`"
-    } else if behind_expression && ["^", "@", "&", "|", "~", "?"].contains(&found) || (before, found) == ("*", "*") {
+    } else if behind_expression && found == "^" || before == "**" {
+        "a power is `x * x` or `pow(x, y)`"
+    } else if behind_expression && ["@", "&", "|", "~", "?"].contains(&found) {
         "operators are `+ - * /` and comparisons; everything else is a call, `f(x, y)` or `x.f(y)`"
     } else {
         return None;

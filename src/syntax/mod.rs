@@ -10,6 +10,7 @@
 //! (the parser's recursion), [`MAX_HEIGHT`] for syntax trees (everybody else's). Chains of `let` are flat and have no
 //! limit. Every tree within the limit can be written, and read again, in both forms.
 
+mod advice;
 pub mod ast;
 mod comments;
 mod depth;

@@ -57,7 +57,7 @@ fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> Program {
                 let is_word = |t: &&Token| t.text(text).contains(char::is_alphanumeric);
                 let is_new = found.filter(is_word).is_none_or(|t| strange.insert(t.text(text)));
                 if is_new && last_error.is_none_or(|last| at > last) && behind_mask.is_none_or(|t| t.start != at) {
-                    bag.push(syntax_error(sources, file, &error, at, text.len(), &tokens));
+                    bag.push(syntax_error(sources, file, &error, at, text.len(), &tokens, None));
                 }
                 last_error = Some(last_error.map_or(at, |last: usize| last.max(at)));
                 let Some(mask) = widening(&tokens, text, at, &masks) else { break };

@@ -3,6 +3,8 @@
 //! A file is cut at its item keywords before pest sees it, so that a faulty item does not hide the next one: those words
 //! start an item wherever they are the first of a line and no punctuation follows.
 
+use std::sync::Arc;
+
 use pest::Parser;
 
 use super::ast::{Arg, DefItem, DefParam, Expr, ExprKind, Ident, Item, Line, RewriteItem, RuleFile, VjpItem};
@@ -12,7 +14,7 @@ use super::expr::{Builder, Node};
 use super::form::Form;
 use super::grammar::{KinaParser, Rule};
 use super::scan::{Kind, Token, scan};
-use super::statements::{body_end, report_faults};
+use super::statements::{body_end, item_word, report_faults};
 use super::strange::Found;
 use crate::diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 
@@ -27,16 +29,21 @@ fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> RuleFile {
     let mut items = RuleFile::default();
     if let Some(refusal) = refuse(sources, file, Form::Kina, &tokens) {
         bag.push(refusal);
+        items.is_refused = true;
         return items;
     }
     let starts = item_starts(&tokens, text);
     let first = starts.first().copied().unwrap_or(tokens.len());
-    let stray = |tokens: &[Token], bag: &mut Diagnostics| {
+    let word = |token: Option<&Token>| token.map_or("", |t| t.text(text));
+    let name_of = |tokens: &[Token]| word(tokens.get(1 + usize::from(word(tokens.first()) == "override"))).into();
+    let stray = |tokens: &[Token], faulty: &mut Vec<Arc<str>>, bag: &mut Diagnostics| {
         if let Some(first) = tokens.first() {
-            bag.push(no_item(sources, file, first));
+            // `vpj sin {`: what it was to be, others may use.
+            faulty.push(word(tokens.get(1)).into());
+            bag.push(no_item(sources, file, first, word(tokens.get(1))));
         }
     };
-    stray(&tokens[..first], bag);
+    stray(&tokens[..first], &mut items.faulty, bag);
     for (i, start) in starts.iter().enumerate() {
         let end = starts.get(i + 1).copied().unwrap_or(tokens.len());
         let (tokens, behind) = tokens[*start..end].split_at(item_end(&tokens[*start..end]));
@@ -47,15 +54,22 @@ fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> RuleFile {
                 let mut reader = ItemReader { builder, doc: doc_above(text, head.start) };
                 let rules = [Rule::import, Rule::vjp, Rule::rewrite, Rule::def];
                 let item = pairs.flatten().find(|p| rules.contains(&p.as_rule()));
-                items.items.extend(item.and_then(|p| reader.item(p)));
+                let errors = reader.builder.bag.error_count();
+                let item = item.and_then(|p| reader.item(p));
+                if reader.builder.bag.error_count() == errors {
+                    items.items.extend(item);
+                } else {
+                    items.faulty.push(name_of(tokens));
+                }
             }
             Err(error) => {
                 let at = head.start + offset(&error);
-                let fault = syntax_error(sources, file, &error, at, last.end, tokens);
+                let fault = syntax_error(sources, file, &error, at, last.end, tokens, Some(item_word(tokens, text)));
                 report_faults(sources, file, tokens, (at, fault), bag);
+                items.faulty.push(name_of(tokens));
             }
         }
-        stray(behind, bag);
+        stray(behind, &mut items.faulty, bag);
     }
     items
 }
@@ -69,16 +83,17 @@ pub(super) fn item_end(tokens: &[Token]) -> usize {
 }
 
 /// Reports what stands between items.
-fn no_item(sources: &SourceMap, file: FileId, token: &Token) -> Diagnostic {
+fn no_item(sources: &SourceMap, file: FileId, token: &Token, next: &str) -> Diagnostic {
     let found = token.text(&sources.file(file).text);
     let message = format!("expected `vjp`, `rewrite`, `def` or `import`, found {}", Found(found));
+    let otherwise = match (found, next) {
+        ("}", _) => "remove it: the item before it has ended",
+        ("#", _) | ("/", "*") => "comments start with `//`",
+        _ => "a rule file is a list of `vjp`, `rewrite` and `def` items",
+    };
     Diagnostic::error("E0101", message)
         .at(sources.span(file, token.start, token.end), "not the start of a rule")
-        .did_you_mean_or(
-            found,
-            ["vjp", "rewrite", "def", "import", "override"],
-            "a rule file is a list of `vjp`, `rewrite` and `def` items",
-        )
+        .did_you_mean_or(found, ["vjp", "rewrite", "def", "import", "override"], otherwise)
 }
 
 /// Indices of the tokens that start an item.
@@ -155,11 +170,15 @@ impl ItemReader<'_> {
             let before = text[line_start..start].trim_end();
             if !before.trim().is_empty() && !before.ends_with('{') {
                 let span = self.builder.span(&part);
-                self.builder.bag.push(
-                    Diagnostic::error("E0107", "each statement starts on a line of its own")
+                let diagnostic = match part.as_rule() {
+                    Rule::bar => Diagnostic::error("E0107", "a bar has a line of its own")
+                        .at(span, "behind something else")
+                        .help("put the bar on the next line"),
+                    _ => Diagnostic::error("E0107", "each statement starts on a line of its own")
                         .at(Span { end: span.start + 1, ..span }, "a second statement on this line")
                         .help("break the line here, or join the parts with an operator"),
-                );
+                };
+                self.builder.bag.push(diagnostic);
             }
         }
     }

@@ -5,7 +5,7 @@ use pest::Parser;
 use super::error::{offset, syntax_error};
 use super::grammar::{KinaParser, Rule};
 use super::scan::{Kind, Token};
-use crate::diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap};
+use crate::diagnostics::{Diagnostic, Diagnostics, FileId, MAX_KEPT, SourceMap};
 
 /// Tokens from `first` up to `end` (not included), and the grammar rule that they are to match.
 struct Statement {
@@ -24,29 +24,51 @@ pub(super) fn report_faults(
     bag: &mut Diagnostics,
 ) {
     let text = &*sources.file(file).text;
+    let item = item_word(tokens, text);
     let mut whole = Some(whole);
+    let mut faults: Vec<Diagnostic> = Vec::new();
     for statement in statements(tokens, text) {
+        // Those that are not shown are not looked for.
+        if faults.len() >= MAX_KEPT {
+            break;
+        }
         let (Some(first), Some(last)) = (tokens.get(statement.first), tokens[..statement.end].last()) else { continue };
         let Err(error) = KinaParser::parse(statement.rule, &text[first.start..last.end]) else { continue };
         let found = first.start + offset(&error);
-        let fault = syntax_error(sources, file, &error, found, last.end, &tokens[statement.first..]);
+        let fault = syntax_error(sources, file, &error, found, last.end, &tokens[statement.first..], Some(item));
         // An incomplete statement may be found out where the next one starts.
         let next = tokens.get(statement.end).map_or(usize::MAX, |t| t.start);
         let place = |d: &Diagnostic| d.primary.as_ref().map(|l| l.span);
         match whole.take_if(|_| at <= next) {
             // The same fault, met in a place where more is known about what may follow.
-            Some(whole) if place(&whole) == place(&fault) => bag.push(whole),
-            Some(_) if first.start <= at => bag.push(fault),
+            Some(whole) if place(&whole) == place(&fault) => faults.push(whole),
+            Some(_) if first.start <= at => faults.push(fault),
             Some(whole) => {
-                bag.push(whole);
-                bag.push(fault);
+                faults.push(whole);
+                faults.push(fault);
             }
-            None => bag.push(fault),
+            None => faults.push(fault),
         }
     }
-    if let Some(whole) = whole {
-        bag.push(whole);
+    faults.extend(whole);
+    // A reserved word that stands for a name is one fault, however often it is used.
+    let mut reserved: Vec<&str> = Vec::new();
+    for fault in faults {
+        let word = fault.primary.as_ref().map_or("", |l| sources.text(l.span));
+        if reserved.contains(&word) {
+            continue;
+        }
+        if fault.help.iter().any(|h| h.contains("is a reserved word")) {
+            reserved.push(word);
+        }
+        bag.push(fault);
     }
+}
+
+/// The keyword that tells what an item is.
+pub(super) fn item_word<'t>(tokens: &[Token], text: &'t str) -> &'t str {
+    let word = |i: usize| tokens.get(i).map_or("", |t| t.text(text));
+    if word(0) == "override" { "vjp" } else { word(0) }
 }
 
 /// The statements between the braces of an item.

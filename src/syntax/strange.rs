@@ -12,7 +12,10 @@ pub fn utf8(name: &str, bytes: Vec<u8>) -> Result<String, Box<Diagnostic>> {
     String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         let utf16 = error.as_bytes().starts_with(&[0xFF, 0xFE]) || error.as_bytes().starts_with(&[0xFE, 0xFF]);
-        let d = Diagnostic::error("E0110", format!("`{name}` is not UTF-8 text (byte {offset})"));
+        let valid = &error.as_bytes()[..offset];
+        let line = 1 + valid.iter().filter(|b| **b == b'\n').count();
+        let column = 1 + valid.iter().rev().take_while(|b| **b != b'\n').count();
+        let d = Diagnostic::error("E0110", format!("`{name}` is not UTF-8 text (line {line}, byte {column})"));
         Box::new(d.help(if utf16 { "it looks like UTF-16: save it as UTF-8" } else { "save the file as UTF-8" }))
     })
 }

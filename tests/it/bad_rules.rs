@@ -25,7 +25,13 @@ fn rule_files_are_checked_when_they_are_loaded() {
         (
             "unbound name",
             "/// d\noverride vjp tanh {\n  y = tanh(x)\n  ---\n  g_x = g_z * y\n}",
-            &["E0401", "r.rules:5:9", "`g_z` is not bound", "bound here: g_y, x, y", "did you mean `g_y`?"],
+            &[
+                "E0401",
+                "r.rules:5:9",
+                "`g_z` is not bound",
+                "bound here: g_y (the incoming cotangent), x, y",
+                "did you mean `g_y`?",
+            ],
         ),
         (
             "unbound on a right side",

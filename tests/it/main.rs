@@ -26,4 +26,5 @@ mod scale;
 mod snapshots;
 mod suggestions;
 mod support;
+mod ui;
 mod verify;

@@ -60,7 +60,7 @@ pub(super) fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) ->
                 Some(reader.program(data.collect(), whole))
             }
             Err(error) => {
-                let d = syntax_error(sources, file, &error, offset(&error), text.len(), &tokens);
+                let d = syntax_error(sources, file, &error, offset(&error), text.len(), &tokens, None);
                 bag.push(match outdented(text, &tokens) {
                     Some(t) => {
                         d.also(sources.span(file, t.start, t.end), "by the indentation, it is missing before this")
