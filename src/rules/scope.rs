@@ -545,8 +545,14 @@ impl<'a> Scope<'a> {
             values.push(if arg.spread { self.spread(arg, bag) } else { self.compile(&arg.value, bag) });
         }
         let values: Vec<Compiled> = values.into_iter().collect::<Option<_>>()?;
-        // An operator of the same name as a function is meant where the first argument is a tensor.
-        if let Some((function, arity)) = function.filter(|_| !matches!(values.first(), Some(Compiled::Tensor(_)))) {
+        // An operator of the same name as a function is meant where an argument is a tensor, or where there are other arguments than
+        // the function has.
+        let has_operator = self.library.registry.id(&callee.name).is_some();
+        let is_function = |arity: usize| {
+            let fits = values.len() == arity && args.iter().all(|a| a.name.is_none());
+            !values.iter().any(|v| matches!(v, Compiled::Tensor(_))) && (fits || !has_operator)
+        };
+        if let Some((function, arity)) = function.filter(|(_, arity)| is_function(*arity)) {
             if values.len() != arity || args.iter().any(|a| a.name.is_some()) {
                 bag.push(
                     Diagnostic::error("E0403", format!("`{}` has {}", callee.name, unnamed(arity)))
@@ -560,6 +566,23 @@ impl<'a> Scope<'a> {
                 Compiled::Tensor(_) => None,
             });
             return Some(Compiled::Attr(AttrTerm { kind: AttrTermKind::Call(function, args.collect()), span }));
+        }
+        let is_operator =
+            self.library.registry.id(&callee.name).is_some() || self.library.defs.contains_key(&callee.name);
+        if function.is_some() && !is_operator {
+            let shown = match args.first().map(|a| &a.value.kind) {
+                Some(ExprKind::Name(name)) => name.to_string(),
+                _ => "x".to_owned(),
+            };
+            bag.push(
+                Diagnostic::error("E0408", format!("`{}` is a function of attributes, not of tensors", callee.name))
+                    .at(span, "called with a tensor")
+                    .help(format!(
+                        "ask for an attribute of it, e.g. `{0}(type({shown}))`, `{0}(shape({shown}))`",
+                        callee.name
+                    )),
+            );
+            return None;
         }
         let target = if function.is_some() { self.callee(callee, args, bag) } else { target }?;
         // `splat(v)` without a type is the number v in tensor position.
@@ -811,6 +834,11 @@ pub fn as_term(value: Compiled) -> Term {
 /// How many arguments something has.
 fn unnamed(count: usize) -> String {
     if count == 1 { "one argument, without a name".to_owned() } else { format!("{count} arguments, without names") }
+}
+
+/// Is it the name of a function of the attribute language? Those are reserved.
+pub fn is_function(name: &str) -> bool {
+    OF_TENSORS.contains(&name) || AttrFunction::from_name(name).is_some()
 }
 
 /// Functions that ask for the type of a tensor.

@@ -1,5 +1,8 @@
 //! Operators that move, choose and accumulate elements, and their gradients, against values computed by hand.
 
+// Values stand with the digits that they were computed to, whether or not a constant has a name.
+#![allow(clippy::approx_constant)]
+
 use crate::programs::{assert_close, results, ways};
 use crate::support::{directory, kina, npy_f64};
 

@@ -78,6 +78,7 @@ const NOT_SHOWN: &[(&str, &str)] = &[
     ("E0415", "an import in an embedded file, of which there is none"),
     ("E0418", "of `rules stub`: rule_tools"),
     ("E0419", "of `rules check`"),
+    ("E0420", "takes very many rules: notation"),
     ("E0502", "a fault of kina-ad: types are compared where a rule fires"),
     ("E0504", "a fault of kina-ad: types are compared before values are merged"),
     ("E0505", "a fault of kina-ad"),

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use kina_ad::verify::{Options, Report, cache::Cache, check, statics, subjects};
+use kina_ad::verify::{Options, Report, cache::Cache, statics};
 use kina_ad::{Profile, RuleOptions, Session};
 
 use crate::support::{directory, kina};
@@ -13,7 +13,7 @@ fn embedded() -> &'static (Session, Report) {
     CHECKED.get_or_init(|| {
         let session = Session::new(&RuleOptions::default()).unwrap();
         let options = Options { threads: 2, ..Options::default() };
-        let report = check(&subjects(&session.rules), &session.rules, &session.sources, &options, &mut Cache::none());
+        let report = session.verify(&options, &mut Cache::none());
         (session, report)
     })
 }
@@ -40,7 +40,7 @@ fn every_embedded_rule_is_verified() {
 fn the_restricted_pass_is_verified() {
     let session = Session::new(&RuleOptions { profile: Profile::Phase1, ..RuleOptions::default() }).unwrap();
     let options = Options::default();
-    let report = check(&subjects(&session.rules), &session.rules, &session.sources, &options, &mut Cache::none());
+    let report = session.verify(&options, &mut Cache::none());
     assert!(report.passed(), "{}", session.refusal(report.diagnostics()));
 }
 
@@ -307,12 +307,10 @@ fn verdicts_do_not_depend_on_threads_and_are_kept() {
     let session =
         Session::new(&RuleOptions { candidates: vec![place.path().join("r.rules")], ..RuleOptions::default() })
             .unwrap();
-    let chosen: Vec<_> =
-        subjects(&session.rules).into_iter().filter(|s| session.rules.is_candidate(s.head().span)).collect();
     let file = place.path().join("verdicts.json");
     let run = || {
         let mut cache = Cache::at(&file);
-        let report = check(&chosen, &session.rules, &session.sources, &Options::default(), &mut cache);
+        let report = session.verify(&Options::default(), &mut cache);
         cache.save();
         report
     };
