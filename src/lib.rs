@@ -5,6 +5,7 @@
 //! | call | from | to |
 //! |---|---|---|
 //! | [`Session::new`] | rule files | compiled rules, each conclusion typed |
+//! | [`Session::verify`] | compiled rules | a verdict on each, with the point at which it is wrong |
 //! | [`Session::parse`], [`Session::check`] | text | the typed [`Graph`], handlers noted in it |
 //! | [`Session::differentiate`] | graph and rules | [`Differentiated`]: the graph with its gradients |
 //! | [`Session::optimise`] | that and a [`Level`] | [`Optimised`]: rewritten, the cheapest form extracted |
@@ -74,7 +75,6 @@ pub mod schedule;
 mod session;
 #[doc(hidden)]
 pub mod syntax;
-#[doc(hidden)]
 pub mod verify;
 
 pub use check::CheckOptions;

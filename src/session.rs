@@ -17,6 +17,7 @@ use crate::run::{self, Engine, RunError};
 use crate::schedule::{self, Schedule};
 use crate::syntax::ast::Program;
 use crate::syntax::{Form, Remarks, comments, parse_program, print_program};
+use crate::verify::{self, cache::Cache};
 
 /// Why an input was refused, with the texts to show it against.
 #[derive(Clone, Debug)]
@@ -122,6 +123,28 @@ impl Session {
     pub fn print(&self, program: &Program, form: Form) -> String {
         let comments = comments(&self.sources.file(program.body.span.file).text);
         print_program(program, form, Remarks::Source(&comments))
+    }
+
+    /// Verifies rules without a test written for them: those that were loaded as candidates, or all. `cache` knows verdicts of
+    /// earlier runs and learns those of this one. What is wrong with a rule is in the report.
+    ///
+    /// ```
+    /// use kina_ad::verify::{Options, cache::Cache};
+    /// use kina_ad::{RuleOptions, Session};
+    ///
+    /// let directory = tempfile::tempdir()?;
+    /// let file = directory.path().join("my.rules");
+    /// std::fs::write(&file, "/// The sign is wrong.\nvjp atan {\n  y = atan(x)\n  -----------\n  g_x = g_y / (1.0 - x * x)\n}\n")?;
+    /// let session = Session::new(&RuleOptions { candidates: vec![file], ..RuleOptions::default() })?;
+    /// let report = session.verify(&Options::default(), &mut Cache::none());
+    /// assert!(!report.passed());
+    /// assert!(session.refusal(report.diagnostics()).to_string().contains("is not the derivative"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn verify(&self, options: &verify::Options<'_>, cache: &mut Cache) -> verify::Report {
+        let mut subjects = verify::subjects(&self.rules);
+        subjects.retain(|s| self.rules.is_in_question(s.head().span));
+        verify::check(&subjects, &self.rules, &self.sources, options, cache)
     }
 
     /// Differentiates the handlers of a program.

@@ -13,7 +13,7 @@ use super::{Failure, RuleArgs};
 use crate::Session;
 use crate::rules::RuleOptions;
 use crate::verify::cache::Cache;
-use crate::verify::{Options, Report, Subject, check as verify, coverage as coverage_of, document, subjects};
+use crate::verify::{Options, Report, coverage as coverage_of, document};
 
 /// How often watched files are looked at. Polling sees every way in which editors replace a file.
 const POLL: Duration = Duration::from_millis(50);
@@ -80,11 +80,7 @@ fn once(args: &CheckArgs, messages: &mut Messages) -> Result<(), Failure> {
     let options = RuleOptions { candidates: args.files.clone(), ..args.rules.options() };
     let session = Session::new(&options)?;
     messages.warn(&session);
-    let mut chosen = subjects(&session.rules);
-    if !args.files.is_empty() {
-        chosen.retain(|s| session.rules.is_candidate(s.head().span));
-    }
-    let report = run(&chosen, &session, args.rules.seed, args.threads, args.no_cache);
+    let report = run(&session, args.rules.seed, args.threads, args.no_cache);
     if args.rules.json {
         write_data(format!("{:#}\n", as_json(&report)).as_bytes(), None)?;
     } else {
@@ -104,7 +100,7 @@ fn once(args: &CheckArgs, messages: &mut Messages) -> Result<(), Failure> {
 }
 
 /// Checks with progress shown on a terminal.
-fn run(chosen: &[Subject], session: &Session, seed: u64, threads: Option<u16>, no_cache: bool) -> Report {
+fn run(session: &Session, seed: u64, threads: Option<u16>, no_cache: bool) -> Report {
     let mut cache = match cache_file() {
         Some(file) if !no_cache => Cache::at(&file),
         _ => Cache::none(),
@@ -119,7 +115,7 @@ fn run(chosen: &[Subject], session: &Session, seed: u64, threads: Option<u16>, n
     };
     let threads = threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let options = Options { seed, threads, progress: &progress };
-    let report = verify(chosen, &session.rules, &session.sources, &options, &mut cache);
+    let report = session.verify(&options, &mut cache);
     bar.finish_and_clear();
     cache.save();
     report
@@ -166,7 +162,7 @@ pub enum CoverageFormat {
 pub fn coverage(format: CoverageFormat, rules: &RuleArgs, messages: &mut Messages) -> Result<(), Failure> {
     let session = rules.session()?;
     messages.warn(&session);
-    let report = run(&subjects(&session.rules), &session, rules.seed, None, false);
+    let report = run(&session, rules.seed, None, false);
     if format == CoverageFormat::Markdown && !rules.json {
         let text = document::operators(&session.rules, &session.sources, &report);
         return write_data(text.as_bytes(), None);

@@ -177,6 +177,12 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         let mut all = Vec::with_capacity(nest.gathers.len());
         for v in &nest.gathers {
             let dtype = self.dtype(*v);
+            // A check has failed before anything is read from nothing, and buffers without elements are never touched.
+            if self.memory.is_some() && self.shape(*v).elements() == 0 {
+                let zero = scalar::constant(b, 0.0, dtype)?;
+                all.push(Gathered::Scalar(scalar::store(b, zero, dtype)?));
+                continue;
+            }
             all.push(match (self.place(*v), self.register(*v)) {
                 (Place::Register, Some(value)) => Gathered::Scalar(value),
                 _ => match self.row(b, rows.len(), *v)? {

@@ -59,15 +59,48 @@ module {
     assert_eq!(text, expected);
 }
 
+/// Running sums of a function of the C library, then rows of a table and what scatters back to them.
+fn in_order() -> (Registry, Graph) {
+    let mut p = Program::new();
+    let x = p.input("x", DType::F32, &[3, 2]);
+    let ids = p.input("ids", DType::I32, &[4]);
+    let y = p.call("erfc", &[x], &[]);
+    let sums = p.call("cumsum", &[y], &[AttrValue::Int(0)]);
+    let start = [AttrValue::Int(1), AttrValue::float(1.0)];
+    let products = p.call("linear_recurrence", &[sums, x], &start);
+    let rows = p.call("gather", &[products, ids], &[]);
+    let back = p.call("scatter_add", &[rows, ids], &[AttrValue::Type(ty(DType::F32, &[3, 2]))]);
+    p.output("sums", sums);
+    p.output("back", back);
+    (p.registry, p.graph)
+}
+
+#[test]
+fn points_in_order_are_loops_and_library_functions_are_declared_once() {
+    let (registry, graph) = in_order();
+    for level in Level::ALL {
+        for traps in [TrapMode::Assert, TrapMode::Status] {
+            let text = module_text(&registry, &graph, level, traps);
+            assert_eq!(text.matches("func.func private @erfcf(f32) -> f32").count(), 1, "{text}");
+            assert_eq!(text.matches("scf.for").count(), 6, "{level} {traps:?}\n{text}");
+        }
+    }
+}
+
 #[test]
 fn every_form_reaches_llvm() {
-    let (registry, graph) = nll(&[2, 3, 1000]);
+    for (registry, graph) in [nll(&[2, 3, 1000]), in_order()] {
+        reaches_llvm(&registry, &graph);
+    }
+}
+
+fn reaches_llvm(registry: &Registry, graph: &Graph) {
     for level in Level::ALL {
         for (traps, entry) in [(TrapMode::Assert, "@main("), (TrapMode::Status, "@kina_phase_0(")] {
             let context = context();
-            let schedule = schedule(&graph, &registry, level).unwrap();
+            let schedule = schedule(graph, registry, level).unwrap();
             let options = LowerOptions::new(level, traps);
-            let mut module = lower(&context, &graph, &registry, &schedule, &options).unwrap();
+            let mut module = lower(&context, graph, registry, &schedule, &options).unwrap();
             llvm_dialect(&context, &mut module, traps).unwrap();
             let dialect = text(&module, false).unwrap();
             for other in ["unrealized_conversion_cast", "memref.", "linalg.", "func.func"] {

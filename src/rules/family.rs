@@ -35,7 +35,7 @@ pub fn of_def(def: &Def, registry: &Registry) -> Vec<(Vec<TensorType>, Vec<AttrV
         let total = sizes.iter().fold(1usize, |n, s| n.saturating_mul(*s));
         let mut found = 0;
         // Large families are walked with a stride, so that every choice is met.
-        let stride = if total > TRIES { total / TRIES | 1 } else { 1 };
+        let stride = if total > TRIES { (total / TRIES) | 1 } else { 1 };
         for number in (0..total).step_by(stride).take(TRIES) {
             let mut rest = number;
             let mut digits = Vec::with_capacity(sizes.len());

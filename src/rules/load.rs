@@ -80,7 +80,7 @@ const EMBEDDED: &[Embedded] = &[
 /// their places.
 pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostics) -> Option<RuleSet> {
     let (seen, faulty) = (BTreeSet::new(), BTreeSet::new());
-    let mut files = Files { sources, bag, seen, items: Vec::new(), embedded: 0, depth: 0, faulty, is_unread: false };
+    let mut files = Files { sources, bag, seen, items: Vec::new(), embedded: 0, faulty, is_unread: false, depth: 0 };
     if !options.no_default_rules {
         for file in EMBEDDED {
             if options.profile == Profile::Default || !file.derivatives {
@@ -118,7 +118,7 @@ pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostic
         return None;
     }
     let mut rules = assemble(&items, typed_already, faulty, sources, bag)?;
-    rules.candidates = candidate_spans;
+    rules.candidates = (!options.candidates.is_empty()).then_some(candidate_spans);
     rules.content = Arc::new(Content::new(items));
     if bag.has_errors() { None } else { Some(rules) }
 }
@@ -196,12 +196,12 @@ struct Files<'a> {
     items: Vec<Item>,
     /// How many of the items are embedded ones.
     embedded: usize,
-    /// Files that import each other, down to the one that is read.
-    depth: usize,
     /// What items with syntax errors were to define.
     faulty: BTreeSet<Arc<str>>,
     /// Is there a file that could not be read?
     is_unread: bool,
+    /// Files that import each other, down to the one that is read.
+    depth: usize,
 }
 
 /// Most rule files that import each other in a chain, and most rule files in all.
@@ -221,10 +221,9 @@ enum Named {
 impl Named {
     fn tell(self, diagnostic: Diagnostic) -> Diagnostic {
         match self {
-            Named::ByImport(span) if diagnostic.code == "E0701" => Diagnostic { help: Vec::new(), ..diagnostic }
-                .at(span, "imported here")
-                .help("a path begins at the directory of the file that imports; check its spelling and permissions"),
-            Named::ByImport(span) => diagnostic.at(span, "imported here"),
+            Named::ByImport(span) => {
+                diagnostic.at(span, "imported here").note("a path begins at the directory of the file that imports")
+            }
             Named::Directly | Named::ByDirectory => diagnostic,
         }
     }
@@ -242,9 +241,10 @@ impl Files<'_> {
                     files.iter().for_each(|file| self.path(file, named));
                 }
                 Err(error) => {
+                    self.is_unread = true;
                     let message = format!("cannot read the rule file `{}`: {error}", path.display());
                     let diagnostic = Diagnostic::error("E0701", message).help("check the path and its permissions");
-                    self.unread(named, diagnostic);
+                    self.bag.push(named.tell(diagnostic));
                 }
             }
             return;
@@ -276,18 +276,16 @@ impl Files<'_> {
                 self.parse(&path.display().to_string(), &text, path.parent());
                 self.depth -= 1;
             }
-            Err(diagnostic) => self.unread(named, *diagnostic),
+            Err(diagnostic) => {
+                self.is_unread = true;
+                self.bag.push(named.tell(*diagnostic));
+            }
         }
     }
 
     fn refuse(&mut self, named: Named, message: String, help: &str) {
-        self.unread(named, Diagnostic::error("E0415", message).help(help));
-    }
-
-    /// Reports a file of which nothing is known.
-    fn unread(&mut self, named: Named, diagnostic: Diagnostic) {
         self.is_unread = true;
-        self.bag.push(named.tell(diagnostic));
+        self.bag.push(named.tell(Diagnostic::error("E0415", message).help(help)));
     }
 
     /// Parses a text and follows its imports, relative to `directory`; embedded files import embedded ones.
@@ -396,7 +394,7 @@ fn assemble(
         vjps: BTreeMap::new(),
         rewrites: Vec::new(),
         defs: BTreeMap::new(),
-        candidates: BTreeSet::new(),
+        candidates: None,
         def_examples,
         content: Arc::default(),
     };

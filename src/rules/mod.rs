@@ -52,8 +52,8 @@ pub struct RuleSet {
     defs: BTreeMap<Arc<str>, Arc<Def>>,
     /// `example` lines of composites, which may call any composite.
     def_examples: BTreeMap<Arc<str>, Vec<example::Example>>,
-    /// The places of the rules that were loaded as candidates.
-    candidates: BTreeSet<Span>,
+    /// The places of the rules that were loaded as candidates, if there was a file of such.
+    candidates: Option<BTreeSet<Span>>,
     /// What the rules were compiled from, for their hash.
     content: Arc<hash::Content>,
 }
@@ -95,9 +95,9 @@ impl RuleSet {
         self.def_examples.get(&def.name).map_or(&[], Vec::as_slice)
     }
 
-    /// Was the rule at that place loaded as a candidate?
-    pub fn is_candidate(&self, place: Span) -> bool {
-        self.candidates.contains(&place)
+    /// Is the rule at that place in question: loaded as a candidate, or any rule if no file of candidates was given?
+    pub fn is_in_question(&self, place: Span) -> bool {
+        self.candidates.as_ref().is_none_or(|candidates| candidates.contains(&place))
     }
 
     /// Builds the body of a composite into a graph. The nodes say that the `def` made them.

@@ -30,6 +30,20 @@ struct Point<'a> {
 /// Values of the operator with all elements moved, by step.
 type Moved = BTreeMap<(i32, u64), Option<Vec<f64>>>;
 
+/// An element of a conclusion, to be compared with a slope.
+struct Element {
+    /// Its place.
+    i: usize,
+    /// What the slope is per.
+    unit: f64,
+    /// What the rule says.
+    analytic: f64,
+    /// Slopes below it need no relative precision.
+    scale: f64,
+    /// Does a kink state the conclusion here?
+    stated: bool,
+}
+
 /// What the comparison of one element says.
 enum Outcome {
     /// With a relative error.
@@ -140,12 +154,14 @@ impl Comparison<'_> {
                 (1e-3 * largest * unit).max(rounding).max(1e-12)
             };
             let Some(found) = self.slope_at(work, values, i, 0, scale, &mut known) else { continue };
-            let mut outcome = self.judge(work.vjp, i, found, unit, analytic[i], scale, stated[i]);
+            let element = Element { i, unit, analytic: analytic[i], scale, stated: stated[i] };
+            let mut outcome = self.judge(work.vjp, found, &element);
             if let Outcome::Fault(_) = outcome {
                 // From afar, many kinks look like a slope: a refusal needs small steps to agree with it.
                 let Some(near) = self.slope_at(work, values, i, NEAR, scale, &mut known) else { continue };
                 let factor = 2f64.powi(-NEAR);
-                match self.judge(work.vjp, i, near, unit * factor, analytic[i], scale * factor, stated[i]) {
+                let element = Element { unit: unit * factor, scale: scale * factor, ..element };
+                match self.judge(work.vjp, near, &element) {
                     Outcome::Fault(_) => {}
                     _ => outcome = Outcome::Unsettled,
                 }
@@ -194,7 +210,8 @@ impl Comparison<'_> {
     }
 
     /// Compares an element with its slope, which is per unit.
-    fn judge(&self, vjp: &Vjp, i: usize, found: Slope, unit: f64, analytic: f64, scale: f64, stated: bool) -> Outcome {
+    fn judge(&self, vjp: &Vjp, found: Slope, element: &Element) -> Outcome {
+        let Element { i, unit, analytic, scale, stated } = *element;
         let value = analytic * unit;
         let distance = found.distance(value);
         let rule = &vjp.head.rule.name;

@@ -2,15 +2,15 @@
 //!
 //! [`check`] takes a rule set and the rules of it that are in question, and tries each of them:
 //!
-//! - [without computing](mod@statics): closure, overlap, rules that do nothing;
-//! - a [VJP](mod@vjp) against finite differences of its operator, with kinks as stated, and its conclusions
-//!   [differentiated again](mod@second) by the whole set;
-//! - a [rewrite](mod@rewrite) against what its class promises, in f32, f64 and 256 bits;
-//! - a [definition](mod@def) differentiated through, and against overflow on the way;
+//! - without computing ([`statics`]): closure, overlap, rules that do nothing;
+//! - a VJP (`vjp`) against finite differences of its operator, with kinks as stated, and its conclusions
+//!   differentiated again (`second`) by the whole set;
+//! - a rewrite (`rewrite`) against what its class promises, in f32, f64 and 256 bits;
+//! - a definition (`def`) differentiated through, and against overflow on the way;
 //! - `example` lines as written;
-//! - [all rules together](mod@together): every e-node of saturated e-graphs against its class.
+//! - all rules together (`together`): every e-node of saturated e-graphs against its class.
 //!
-//! A refusal is a [`Diagnostic`](crate::diagnostics::Diagnostic) with the point at which the rule is wrong. Points are drawn from a
+//! A refusal is a [`Diagnostic`] with the point at which the rule is wrong. Points are drawn from a
 //! generator for each rule, so that a verdict depends on nothing but the rules and the seed.
 
 pub mod cache;

@@ -27,7 +27,7 @@ pub enum Draw {
     Wide,
     /// Close to one large number, a few units in the last place apart.
     Crowded(f64),
-    /// The same, of either sign: large numbers whose sum is small.
+    /// The same, of either sign, among ordinary numbers: large numbers whose sum is small.
     Opposed(f64),
     /// Zeros of both signs, infinities, NaN, the greatest, least and subnormal numbers, among ordinary ones.
     Special,
@@ -175,7 +175,11 @@ fn float(draw: Draw, dtype: DType, random: &mut ChaCha8Rng) -> f64 {
         }
         Draw::Opposed(at) => {
             let v = float(Draw::Crowded(at), dtype, random);
-            if random.next_u64() & 1 == 0 { v } else { -v }
+            match below(random, 3) {
+                0 => v,
+                1 => -v,
+                _ => normal(random),
+            }
         }
         Draw::Special => match below(random, 2 * SPECIAL.len() as u64) as usize {
             i if i < SPECIAL.len() => SPECIAL[i],
@@ -200,11 +204,17 @@ fn representable(dtype: DType, rounded: f64, limits: &Limits) -> f64 {
 /// Elements of a tensor type. Floats are representable in the dtype; integers lie in `0..bound`.
 pub fn array(ty: &TensorType, draw: Draw, limits: &Limits, bound: u64, random: &mut ChaCha8Rng) -> Array {
     let count = ty.shape.elements();
+    // Every multiple comes in turn, so that no kink is missed by chance; the stride has no factor in common with 9.
+    let (first, stride) = (below(random, 9), [1, 2, 4, 5, 7, 8][below(random, 6) as usize]);
     let values = match ty.dtype {
         DType::F32 | DType::F64 => Values::Float(
             (0..count)
-                .map(|_| {
-                    let v = limits.bring_in(float(draw, ty.dtype, random));
+                .map(|i| {
+                    let drawn = match draw {
+                        Draw::Grid => ((first + stride * i) % 9) as f64 / 2.0 - 2.0,
+                        _ => float(draw, ty.dtype, random),
+                    };
+                    let v = limits.bring_in(drawn);
                     let rounded = Precision::Typed.round(ty.dtype, v);
                     representable(ty.dtype, rounded, limits)
                 })

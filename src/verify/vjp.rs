@@ -31,15 +31,17 @@ const ROUNDS: usize = 40;
 const KINK_ROUNDS: usize = 200;
 const KINK_DRAWS: [Draw; 3] = [Draw::Grid, Draw::Special, Draw::Near];
 
-const DRAWS: [Draw; 8] = [
+const DRAWS: [Draw; 10] = [
     Draw::Normal(1.0),
     Draw::Grid,
     Draw::Positive(1.0),
     Draw::Special,
     Draw::Unit,
+    Draw::Grid,
     Draw::Normal(4.0),
     Draw::Wide,
     Draw::Near,
+    Draw::Grid,
 ];
 
 /// Compares the conclusions of a VJP, its kinks and its examples.

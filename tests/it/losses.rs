@@ -122,7 +122,7 @@ impl Problem {
 fn program(problem: &Problem, dtype: &str, loss: Loss, reduction: &str) -> String {
     let rows: Vec<usize> = (0..problem.dims.len()).filter(|d| *d != problem.axis).map(|d| problem.dims[d]).collect();
     let (dims, classes) = (&problem.dims, problem.classes());
-    let axis = problem.axis as i64 - if problem.dims.len() % 2 == 0 { problem.dims.len() as i64 } else { 0 };
+    let axis = problem.axis as i64 - if problem.dims.len().is_multiple_of(2) { problem.dims.len() as i64 } else { 0 };
     let mut arguments = format!("axis={axis}");
     if loss.ignore != PLAIN.ignore {
         arguments += &format!(", ignore_index={}", loss.ignore);

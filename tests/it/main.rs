@@ -20,6 +20,7 @@ mod messages;
 mod notation;
 mod operators;
 mod optimiser;
+mod orders;
 mod programs;
 mod rule_tools;
 mod scale;

@@ -317,7 +317,11 @@ fn words_in_rules() {
             &format!("{SCALED}/// d\ndef user(x, f = none|one) {{\n  => scaled(x, f)\n}}\n"),
             &["E0408", "r.rules:6:13", "used as `none`, `two` or `minus`, but it may be `none` or `one`"],
         ),
-        ("twice the same", "/// d\ndef user(x, f = a|b|a) {\n  => x\n}\n", &["E0406", "r.rules:2:21", "first here"]),
+        (
+            "twice the same",
+            "/// d\ndef user(x, f = a|b|a) {\n  => x\n}\n",
+            &["E0406", "r.rules:2:21", "`a` is bound twice", "first here"],
+        ),
         (
             "one word",
             "/// d\ndef user(x, f = a) {\n  => x\n}\n",
@@ -440,7 +444,11 @@ fn every_form_of_the_attribute_language() {
     }
     refused(&[
         ("a function that is none", &rule("size(x) == 1"), &["E0402", "r.rules:7:9", "`size`"]),
-        ("too many arguments", &rule("len([1], 2) == 1"), &["E0403", "r.rules:7:9", "`len(list)`"]),
+        (
+            "too many arguments",
+            &rule("len([1], 2) == 1"),
+            &["E0403", "r.rules:7:9", "has one argument, without a name"],
+        ),
         ("a name for an argument", &rule("len(list=[1]) == 1"), &["E0403", "r.rules:7:9"]),
         (
             "a reserved name",
@@ -595,7 +603,8 @@ fn alternatives_enter_the_e_graph_and_cost_decides() {
     // A proved domain.
     let squares = differentiated(&[&[3]], "(a * a).tanh()");
     let graph = with(&squares, &rules(cheap, "  domain x >= 0\n"), "grad p.kina -O2").ok();
-    assert!(!graph.contains("elementwise.rules"), "{graph}");
+    // tanh(a * a) is its own magnitude, so that nothing of the alternative is left but the form it gave.
+    assert!(!graph.contains("elementwise.rules") && !graph.contains("abs("), "{graph}");
     // On the tape of a second handler as well, and where a mask goes through.
     let nested = "let f = fn(x: tensor<F64, [3], @host>) {
           let h = fn(z: tensor<F64, [3], @host>) { select(z > 0.0, z.tanh(), z) } in

@@ -49,6 +49,8 @@ pub fn kina(directory: &Path, arguments: &str) -> Outcome {
     let output = command
         .args(arguments.split_whitespace())
         .current_dir(directory)
+        // Verdicts of the tests are their own.
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdin(Stdio::null())
         .output()
         .expect("the binary of this package runs");

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use kina_ad::verify::{Options, Report, cache::Cache, check, statics, subjects};
+use kina_ad::verify::{Options, Report, cache::Cache, statics};
 use kina_ad::{Profile, RuleOptions, Session};
 
 use crate::support::{directory, kina};
@@ -13,7 +13,7 @@ fn embedded() -> &'static (Session, Report) {
     CHECKED.get_or_init(|| {
         let session = Session::new(&RuleOptions::default()).unwrap();
         let options = Options { threads: 2, ..Options::default() };
-        let report = check(&subjects(&session.rules), &session.rules, &session.sources, &options, &mut Cache::none());
+        let report = session.verify(&options, &mut Cache::none());
         (session, report)
     })
 }
@@ -40,7 +40,7 @@ fn every_embedded_rule_is_verified() {
 fn the_restricted_pass_is_verified() {
     let session = Session::new(&RuleOptions { profile: Profile::Phase1, ..RuleOptions::default() }).unwrap();
     let options = Options::default();
-    let report = check(&subjects(&session.rules), &session.rules, &session.sources, &options, &mut Cache::none());
+    let report = session.verify(&options, &mut Cache::none());
     assert!(report.passed(), "{}", session.refusal(report.diagnostics()));
 }
 
@@ -258,12 +258,10 @@ fn verdicts_do_not_depend_on_threads_and_are_kept() {
     let session =
         Session::new(&RuleOptions { candidates: vec![place.path().join("r.rules")], ..RuleOptions::default() })
             .unwrap();
-    let chosen: Vec<_> =
-        subjects(&session.rules).into_iter().filter(|s| session.rules.is_candidate(s.head().span)).collect();
     let file = place.path().join("verdicts.json");
     let run = || {
         let mut cache = Cache::at(&file);
-        let report = check(&chosen, &session.rules, &session.sources, &Options::default(), &mut cache);
+        let report = session.verify(&Options::default(), &mut cache);
         cache.save();
         report
     };
@@ -322,4 +320,24 @@ fn watching_checks_again_when_a_file_changes() {
     assert!(second.starts_with("verified"), "{second}");
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn coverage_says_of_every_operator_what_its_derivative_is_worth() {
+    let place = directory::<&str>(&[]);
+    let text = kina(place.path(), "rules coverage").ok();
+    let line = |name: &str| {
+        text.lines().find(|l| l.split_whitespace().next() == Some(name)).unwrap_or_else(|| panic!("{name}"))
+    };
+    assert!(line("tanh").contains("all orders") && line("tanh").contains("verified"), "{}", line("tanh"));
+    assert!(line("argmax").contains("nothing to differentiate"));
+    assert!(line("stop_gradient").contains("by intent"));
+    assert!(line("nll").contains("through its definition") && line("nll").contains("verified"));
+    let phase1 = kina(place.path(), "rules coverage --profile phase1").ok();
+    assert!(phase1.lines().any(|l| l.starts_with("exp ") && l.contains("no VJP")), "{phase1}");
+    assert!(phase1.lines().any(|l| l.starts_with("log_softmax ") && l.contains("until `exp`")), "{phase1}");
+    let json: serde_json::Value = serde_json::from_str(&kina(place.path(), "rules coverage --json").ok()).unwrap();
+    let operators = json["operators"].as_array().unwrap();
+    assert!(operators.len() > 80, "{}", operators.len());
+    assert!(operators.iter().all(|o| o["verdict"] != "refused"));
 }

@@ -59,7 +59,7 @@ impl Baseline {
         !self
             .refused
             .iter()
-            .any(|r| *r == name || name.strip_prefix("rewrite ").or(name.strip_prefix("def ")) == Some(r))
+            .any(|r| *r == name || name.strip_prefix("rewrite ").or(name.strip_prefix("def ")) == Some(r.as_str()))
     }
 }
 

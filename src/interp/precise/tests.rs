@@ -136,10 +136,13 @@ fn special_values_are_those_of_f64() {
     let specials =
         [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e300];
     use UnaryFn::{
-        Acos, Asin, Atan, Cbrt, Ceil, Cos, Cosh, Erf, Exp, Exp2, Floor, Log, Round, Rsqrt, Sin, Sinh, Sqrt, Tan, Tanh,
+        Acos, Asin, Atan, Cbrt, Ceil, Cos, Cosh, Erf, Erfc, Exp, Exp2, Floor, Log, Round, Rsqrt, Sin, Sinh, Sqrt, Tan,
+        Tanh,
     };
-    let all =
-        [Acos, Asin, Atan, Cbrt, Ceil, Cos, Cosh, Erf, Exp, Exp2, Floor, Log, Round, Rsqrt, Sin, Sinh, Sqrt, Tan, Tanh];
+    let all = [
+        Acos, Asin, Atan, Cbrt, Ceil, Cos, Cosh, Erf, Erfc, Exp, Exp2, Floor, Log, Round, Rsqrt, Sin, Sinh, Sqrt, Tan,
+        Tanh,
+    ];
     for x in specials {
         for f in all {
             // The f64 functions of 1e300 lose everything, or overflow.

@@ -152,7 +152,8 @@ impl Operator for Slice {
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
-        let rows: [(DType, &[u64], &[i64], &[i64], &[i64]); 8] = [
+        type Row = (DType, &'static [u64], &'static [i64], &'static [i64], &'static [i64]);
+        let rows: [Row; 8] = [
             (DType::F32, &[5], &[1], &[4], &[1]),
             (DType::F64, &[7], &[1], &[7], &[3]),
             (DType::F32, &[2, 3], &[0, 1], &[2, 3], &[1, 1]),
@@ -285,7 +286,8 @@ impl Operator for Pad {
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
-        let rows: [(DType, &[u64], &[i64], &[i64], &[i64], f64); 9] = [
+        type Row = (DType, &'static [u64], &'static [i64], &'static [i64], &'static [i64], f64);
+        let rows: [Row; 9] = [
             (DType::F32, &[3], &[1], &[2], &[0], 0.0),
             (DType::F64, &[3], &[0], &[1], &[2], 0.1),
             (DType::F32, &[2, 3], &[0, 1], &[0, 0], &[0, 0], -1.5),

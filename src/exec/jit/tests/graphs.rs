@@ -68,6 +68,49 @@ fn unused_lookups_trap_in_program_order() {
     }
 }
 
+/// Rows of a table of the size of a vocabulary: the gradient takes time in proportion to what is taken, not to its product with the
+/// table. Many threads' worth of rows, and one thread at a time adds to each.
+#[test]
+fn duplicates_add_up_in_a_large_table() {
+    let (vocabulary, taken, width) = (50_257_u64, 4_096_u64, 8_u64);
+    let mut p = Program::new();
+    let updates = p.input("updates", DType::F32, &[taken, width]);
+    let ids = p.input("ids", DType::I64, &[taken]);
+    let dest = AttrValue::Type(ty(DType::F32, &[vocabulary, width]));
+    let sums = p.call("scatter_add", &[updates, ids], &[dest]);
+    let twice = p.call("add", &[sums, sums], &[]);
+    p.output("twice", twice);
+    let row = |k: u64| (k * k + 7 * k) % 97 * 518;
+    let values: Vec<f32> = (0..taken * width).map(|i| (i % 13) as f32 * 0.25 - 1.5).collect();
+    let mut want = vec![0.0_f32; (vocabulary * width) as usize];
+    for (k, update) in values.chunks(width as usize).enumerate() {
+        let at = (row(k as u64) * width) as usize;
+        want[at..].iter_mut().zip(update).for_each(|(sum, v)| *sum += v);
+    }
+    want.iter_mut().for_each(|v| *v *= 2.0);
+    let ids = ints(&[taken], &(0..taken).map(|k| row(k) as i64).collect::<Vec<_>>());
+    for level in Level::ALL {
+        let got = compile(&p, level).call(&[&floats(&[taken, width], &values), &ids]).unwrap();
+        assert_eq!(got, [floats(&[vocabulary, width], &want)], "{level}");
+    }
+}
+
+#[test]
+fn nothing_is_taken_from_nothing() {
+    let mut p = Program::new();
+    let table = p.input("table", DType::F32, &[0, 2]);
+    let ids = p.input("ids", DType::I64, &[3]);
+    let rows = p.call("gather", &[table, ids], &[]);
+    let row = p.call("take_along_axis", &[rows, ids], &[AttrValue::Int(1)]);
+    let total = p.reduce("sum", row, 0, false);
+    p.output("rows", rows);
+    p.output("total", total);
+    for level in Level::ALL {
+        let got = compile(&p, level).call(&[&floats(&[0, 2], &[]), &ints(&[3], &[0, 0, 0])]);
+        assert_eq!(got, Err(CallError::Trap { message: "gather index out of bounds".into() }), "{level}");
+    }
+}
+
 #[test]
 fn scalars_and_empty_tensors() {
     let mut p = Program::new();
