@@ -317,7 +317,11 @@ fn words_in_rules() {
             &format!("{SCALED}/// d\ndef user(x, f = none|one) {{\n  => scaled(x, f)\n}}\n"),
             &["E0408", "r.rules:6:13", "used as `none`, `two` or `minus`, but it may be `none` or `one`"],
         ),
-        ("twice the same", "/// d\ndef user(x, f = a|b|a) {\n  => x\n}\n", &["E0406", "r.rules:2:21", "first here"]),
+        (
+            "twice the same",
+            "/// d\ndef user(x, f = a|b|a) {\n  => x\n}\n",
+            &["E0406", "r.rules:2:21", "`a` is bound twice", "first here"],
+        ),
         (
             "one word",
             "/// d\ndef user(x, f = a) {\n  => x\n}\n",

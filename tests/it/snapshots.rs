@@ -29,6 +29,10 @@ fn program(name: &str, file: &str) {
 /// The graph with rules, cost and bytes; where there is one, the verdict of the gradient check behind it.
 fn graph(name: &str, file: &str, verdict: bool) {
     let mut text = command(&format!("grad {file}"));
+    // Which rules they were: their hash is the last line of the list.
+    let list = command("rules list");
+    text.push_str(list.lines().last().expect("a hash"));
+    text.push('\n');
     if verdict {
         let run = command(&format!("run {file} --interpret --check"));
         let verdict = run.split_once("gradient check\n").expect("a gradient check").1;
