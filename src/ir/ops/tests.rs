@@ -165,7 +165,7 @@ fn violated_premises_are_named() {
         (refused("slice", &[f32s(&[2])], &windows(&[&[0], &[2], &[0]])), TypeErrorKind::Attribute),
         (refused("slice", &[f32s(&[2])], &windows(&[&[0], &[3], &[1]])), TypeErrorKind::Shape),
         (refused("slice", &[f32s(&[2])], &windows(&[&[2], &[1], &[1]])), TypeErrorKind::Shape),
-        (refused("pad", &[host_i32.clone()], &pads(1, 0, 0.5, 0)), TypeErrorKind::Attribute),
+        (refused("pad", std::slice::from_ref(&host_i32), &pads(1, 0, 0.5, 0)), TypeErrorKind::Attribute),
         (refused("pad", &[f32s(&[2])], &pads(-1, 0, 0.0, 0)), TypeErrorKind::Attribute),
         (refused("pad", &[f32s(&[2])], &pads(0, 0, 1e39, 0)), TypeErrorKind::Attribute),
         (refused("pad", &[f32s(&[2])], &pads(i64::MAX, i64::MAX, 0.0, 0)), TypeErrorKind::Overflow),
