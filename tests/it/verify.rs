@@ -230,7 +230,7 @@ fn definitions_that_have_no_value_are_refused() {
         format!("/// D.\ndef seven(x, w) {{\n  where shape(x) == [1, 7]\n  => matmul(x, w)\n{example}}}\n")
     };
     refuses(&seven(""), &["E0907", "`seven`"]);
-    let row = |v: &str| vec![v; 7].join(", ");
+    let row = |v: &str| [v; 7].join(", ");
     accepts(&seven(&format!("  example seven([[{}]], [{}]) == [[7.0]]\n", row("1.0"), row("[1.0]"))));
 }
 
