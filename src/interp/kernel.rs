@@ -268,6 +268,9 @@ impl<A: Arithmetic> Nest<'_, A> {
                 }
                 let mut at = Vec::with_capacity(coordinates.len());
                 for (coordinate, extent) in coordinates.iter().zip(shape.iter()) {
+                    if matches!(coordinate, Scalar::Index(d) if self.l.domain.get(*d) != Some(extent)) {
+                        return Err("gathers along an index that does not walk all of the axis");
+                    }
                     match self.eval(coordinate, point)? {
                         Element::Int(i, DType::I64) if u64::try_from(i).is_ok_and(|i| i < *extent) => at.push(i as u64),
                         _ => return Err("gathers outside its source"),

@@ -109,7 +109,8 @@ pub enum Scalar {
     Cast(Box<Scalar>, DType),
     /// What the loop wrote at the point before this one along the dimension of its scan; 0 at the first.
     Previous,
-    /// An element of `source` at computed I64 coordinates, which a bounds check has proved in range.
+    /// An element of `source` at computed I64 coordinates, which a bounds check has proved in range. A coordinate that is an
+    /// [`Index`](Scalar::Index) alone walks all of its axis.
     Gather(Source, Vec<Scalar>),
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::premises::{Premises, host};
 use crate::ir::array::{Array, Values, points};
 use crate::ir::attr::{AttrKind, AttrValue};
-use crate::ir::kernel::{CompareFn, Kernel, Loop, Scalar};
+use crate::ir::kernel::{BinaryFn, CompareFn, Kernel, Loop, Scalar};
 use crate::ir::memory;
 use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError, TypeErrorKind, Where};
 use crate::ir::range::Range;
@@ -83,7 +83,8 @@ impl Operator for Iota {
     }
 
     fn kernel(&self, call: Call<'_>, result: &TensorType) -> Kernel {
-        let index = Scalar::Index(call.axis(1));
+        // As a sum: an index alone would say, where it is an index of something else, that it walks all of that axis.
+        let index = Scalar::binary(BinaryFn::Add, Scalar::Index(call.axis(1)), Scalar::constant(0.0, DType::I64));
         let body = if result.dtype == DType::I64 { index } else { Scalar::cast(index, result.dtype) };
         Kernel::Loops(vec![Loop::elementwise(&result.shape, result.dtype, 0, body)])
     }

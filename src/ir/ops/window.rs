@@ -136,9 +136,14 @@ impl Operator for Slice {
 
     fn kernel(&self, call: Call<'_>, result: &TensorType) -> Kernel {
         let (start, stride) = (call.ints(0), call.ints(2));
+        let x = call.operands[0];
         let at = (0..result.rank()).map(|d| {
+            if x.shape[d] == result.shape[d] {
+                return Scalar::Index(d);
+            }
+            // A sum also where it starts at 0: an index alone would say that it walks all of the axis.
             let scaled = arithmetic(BinaryFn::Mul, Scalar::Index(d), stride[d] as u64);
-            arithmetic(BinaryFn::Add, scaled, start[d] as u64)
+            Scalar::binary(BinaryFn::Add, scaled, int(start[d] as u64))
         });
         copy(result, at.collect())
     }
@@ -152,8 +157,9 @@ impl Operator for Slice {
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
-        type Row = (DType, &'static [u64], &'static [i64], &'static [i64], &'static [i64]);
-        let rows: [Row; 8] = [
+        type Row<'a> = (DType, &'a [u64], &'a [i64], &'a [i64], &'a [i64]);
+        let rows: [Row<'_>; 9] = [
+            (DType::F32, &[5, 3], &[0, 0], &[3, 2], &[1, 1]),
             (DType::F32, &[5], &[1], &[4], &[1]),
             (DType::F64, &[7], &[1], &[7], &[3]),
             (DType::F32, &[2, 3], &[0, 1], &[2, 3], &[1, 1]),
@@ -286,8 +292,8 @@ impl Operator for Pad {
     }
 
     fn instances(&self) -> Vec<(Vec<TensorType>, Vec<AttrValue>)> {
-        type Row = (DType, &'static [u64], &'static [i64], &'static [i64], &'static [i64], f64);
-        let rows: [Row; 9] = [
+        type Row<'a> = (DType, &'a [u64], &'a [i64], &'a [i64], &'a [i64], f64);
+        let rows: [Row<'_>; 9] = [
             (DType::F32, &[3], &[1], &[2], &[0], 0.0),
             (DType::F64, &[3], &[0], &[1], &[2], 0.1),
             (DType::F32, &[2, 3], &[0, 1], &[0, 0], &[0, 0], -1.5),
