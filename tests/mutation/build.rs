@@ -80,6 +80,8 @@ pub struct Said {
     pub conclusions: Vec<Option<NodeId>>,
     /// Operand, condition and value of each kink.
     pub kinks: Vec<(usize, NodeId, NodeId)>,
+    /// What `domain` lines say: operand, comparison, bound.
+    pub domain: Vec<(usize, DomainCompare, f64)>,
 }
 
 pub fn premise(
@@ -119,7 +121,13 @@ pub fn said(graph: &mut Graph, vjp: &Vjp, rules: &RuleSet, premise: &Premise) ->
     if !typecheck::conditions(head, &mut bindings, &mut builder)? {
         return Err(Silent::DoesNotFire);
     }
-    let mut said = Said { conclusions: Vec::new(), kinks: Vec::new() };
+    let mut said = Said { conclusions: Vec::new(), kinks: Vec::new(), domain: Vec::new() };
+    for fact in &head.domain {
+        let bound = bindings.attr(&fact.bound, &mut builder)?.as_float();
+        let operands =
+            (0..types.len()).filter(|i| vjp.operands.get(signature.param_of(*i, types.len()).0) == Some(&fact.tensor));
+        said.domain.extend(operands.filter_map(|i| bound.map(|bound| (i, fact.compare, bound))));
+    }
     for (i, ty) in types.iter().enumerate() {
         said.conclusions.push(match vjp.conclusion(signature, i, types.len(), &mut bindings) {
             Some(Conclusion::Cotangent(term)) if ty.dtype.is_float() => {

@@ -140,7 +140,16 @@ fn vjp(original: &Vjp, mutant: &Vjp, rules: &RuleSet, changed: &RuleSet) -> Mean
             };
             said.kinks.iter().map(claim).collect()
         });
-        let domain = vec![Vec::new(); graph.inputs.len()];
+        // Outside its domain a rule says nothing. Inputs are the operands and the cotangent.
+        let of_input = |i: usize| {
+            first
+                .domain
+                .iter()
+                .filter(|(operand, ..)| *operand == i)
+                .map(|(_, compare, bound)| (*compare, *bound))
+                .collect()
+        };
+        let domain = (0..graph.inputs.len()).map(of_input).collect();
         cases.push(Case { graph, pairs, cotangent: Some(premise.cotangent), domain, exact: false, claims });
     }
     compare(cases, rules, true)
