@@ -95,10 +95,20 @@ impl Points {
             ),
             DType::I32 | DType::I64 => Values::Int(
                 (0..n)
-                    .map(|_| match bound {
-                        Some(bound) => self.below(bound) as i64,
-                        None if self.below(4) == 0 => -100,
-                        None => self.below(3) as i64,
+                    .map(|_| {
+                        let mut value = 0;
+                        // 0 to 2 is in few domains.
+                        for attempt in 0..64 {
+                            value = match bound {
+                                Some(bound) => self.below(bound) as i64,
+                                None if self.below(4) == 0 => -100,
+                                None => self.below(3 + attempt) as i64 - attempt as i64 / 2,
+                            };
+                            if keep(value as f64) {
+                                break;
+                            }
+                        }
+                        value
                     })
                     .collect(),
             ),
