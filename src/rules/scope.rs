@@ -570,6 +570,8 @@ impl<'a> Scope<'a> {
         let is_operator =
             self.library.registry.id(&callee.name).is_some() || self.library.defs.contains_key(&callee.name);
         if function.is_some() && !is_operator {
+            let of_types = ["is_float", "with_shape", "with_dtype"].contains(&&*callee.name);
+            let property = if of_types { "type" } else { "shape" };
             let shown = match args.first().map(|a| &a.value.kind) {
                 Some(ExprKind::Name(name)) => name.to_string(),
                 _ => "x".to_owned(),
@@ -577,10 +579,7 @@ impl<'a> Scope<'a> {
             bag.push(
                 Diagnostic::error("E0408", format!("`{}` is a function of attributes, not of tensors", callee.name))
                     .at(span, "called with a tensor")
-                    .help(format!(
-                        "ask for an attribute of it, e.g. `{0}(type({shown}))`, `{0}(shape({shown}))`",
-                        callee.name
-                    )),
+                    .help(format!("ask for an attribute of it: `{}({property}({shown}))`", callee.name)),
             );
             return None;
         }

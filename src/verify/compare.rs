@@ -61,6 +61,8 @@ pub struct Comparison<'a> {
     pub operand: usize,
     /// Kinks only: at infinities and extreme numbers there are no difference quotients.
     pub special: bool,
+    /// Beside kinks: what is closer to one than any step is no kink that the rule would have to state.
+    pub beside: bool,
     pub pointwise: bool,
 }
 
@@ -144,7 +146,7 @@ impl Comparison<'_> {
         let mut known = Moved::new();
         for i in (0..x.len()).filter(|i| i % step == (x.len() / 2) % step) {
             let whole = self.pointwise && !y[i].is_finite();
-            if whole || !x[i].is_finite() || !analytic[i].is_finite() {
+            if whole || !x[i].is_finite() || (stated[i] && !analytic[i].is_finite()) {
                 continue;
             }
             let unit = unit_of(x[i]);
@@ -218,6 +220,7 @@ impl Comparison<'_> {
         let place = conclusion_span(vjp, self.param());
         let (code, what, numbers, help) = match found {
             Slope::Unusable => return Outcome::Unsettled,
+            Slope::Kink { .. } if self.beside && !stated => return Outcome::Unsettled,
             Slope::Kink { left, right } => {
                 let numbers = format!(
                     "the slope is {} on the left and {} on the right",
@@ -247,6 +250,11 @@ impl Comparison<'_> {
                 let error = distance / size;
                 if error <= TOLERANCE {
                     return Outcome::Agrees(error);
+                }
+                // An infinite conclusion is wrong where there is a slope for certain: where the slope is infinite, estimates grow
+                // from step to step.
+                if !analytic.is_finite() && uncertainty > 1e-6 * slope.abs().max(scale) {
+                    return Outcome::Unsettled;
                 }
                 if distance <= 4.0 * uncertainty || (stated && distance <= 1e-6 * size) {
                     return Outcome::Unsettled;

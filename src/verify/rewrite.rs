@@ -302,16 +302,22 @@ fn compare(
     }
 }
 
-/// Compares the worst errors of both sides.
+/// Compares the worst errors of both sides. Of several faults the one that shows most is told.
 fn judge_accuracy(accuracies: Accuracies, findings: &mut Findings) {
+    let mut worst: Option<(f64, Diagnostic)> = None;
     for accuracy in accuracies.into_values() {
         findings.worst = findings.worst.max(accuracy.right - accuracy.left);
-        if accuracy.right > LUCK * accuracy.left + FEW
+        let allowed = LUCK * accuracy.left + FEW;
+        if accuracy.right > allowed
             && let Some(refusal) = accuracy.refusal
+            && worst.as_ref().is_none_or(|(excess, _)| accuracy.right / allowed > *excess)
         {
-            let worst = format!("the left side is off by at most {:.1} at all points drawn in this way", accuracy.left);
-            findings.refuse(refusal.note(worst));
+            let note = format!("the left side is off by at most {:.1} at all points drawn in this way", accuracy.left);
+            worst = Some((accuracy.right / allowed, refusal.note(note)));
         }
+    }
+    if let Some((_, refusal)) = worst {
+        findings.refuse(refusal);
     }
 }
 
