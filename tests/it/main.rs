@@ -17,6 +17,7 @@ mod losses;
 mod masks;
 mod memory;
 mod messages;
+mod mutation;
 mod notation;
 mod operators;
 mod optimiser;

@@ -452,7 +452,7 @@ fn every_form_of_the_attribute_language() {
             &["E0406", "r.rules:2:5", "function of the attribute language"],
         ),
         ("another one", "/// d\ndef rank(x) {\n  => x\n}\n", &["E0406", "r.rules:2:5", "this name is taken"]),
-        ("a tensor for an attribute", &rule("len(x) == 1"), &["E0402", "r.rules:7:9"]),
+        ("a tensor for an attribute", &rule("len(x) == 1"), &["E0408", "r.rules:7:9"]),
     ]);
 }
 
