@@ -415,7 +415,8 @@ impl<'r> Search<'r> {
                     return;
                 }
                 let mut values = attr_pool(*kind, &self.pool);
-                let turn = self.turn % values.len().max(1);
+                // Each from another one on, so that not all are equal first.
+                let turn = self.turn * (index + 1) % values.len().max(1);
                 values.rotate_left(turn);
                 for value in values {
                     if self.done() {

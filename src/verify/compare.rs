@@ -298,5 +298,6 @@ impl Comparison<'_> {
 
 /// Equal but for rounding; NaN equals NaN.
 fn same(a: f64, b: f64) -> bool {
-    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-12 * a.abs().max(b.abs())
+    let size = a.abs().max(b.abs());
+    a == b || (a.is_nan() && b.is_nan()) || (size.is_finite() && (a - b).abs() <= 1e-12 * size)
 }
