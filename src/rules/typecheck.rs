@@ -562,7 +562,20 @@ pub fn attr_pool(kind: AttrKind, types: &[TensorType]) -> Vec<AttrValue> {
             shapes
         }
         AttrKind::PerAxis => {
-            let lists: [&[i64]; 9] = [&[0, 0], &[1, 1], &[2, 3], &[0], &[1], &[2], &[0, 0, 0], &[1, 1, 1], &[2, 3, 4]];
+            let lists: [&[i64]; 12] = [
+                &[0, 0],
+                &[1, 1],
+                &[2, 3],
+                &[0],
+                &[1],
+                &[2],
+                &[0, 0, 0],
+                &[1, 1, 1],
+                &[2, 3, 4],
+                &[0, 1],
+                &[0, 1, 2],
+                &[1, 0],
+            ];
             lists.into_iter().map(|l| AttrValue::Ints(l.to_vec())).collect()
         }
         AttrKind::Permutation => {

@@ -95,7 +95,12 @@ pub fn check(rewrite: &Rewrite, rules: &RuleSet, seed: u64) -> Findings {
                 break;
             }
             for _ in 0..each {
-                let Some(case) = case(rewrite, rules, instance, &mut random) else { continue };
+                let Some(case) = case(rewrite, rules, instance, &mut random, &mut findings) else {
+                    if findings.is_refused() {
+                        return findings;
+                    }
+                    continue;
+                };
                 compare(rewrite, rules, &case, draws[turn % draws.len()], &mut random, &mut accuracies, &mut findings);
                 turn += 1;
                 if findings.is_refused() {
@@ -115,7 +120,7 @@ pub fn check(rewrite: &Rewrite, rules: &RuleSet, seed: u64) -> Findings {
             return findings;
         }
         for instance in &instances {
-            if let Some(case) = case(rewrite, rules, instance, &mut random) {
+            if let Some(case) = case(rewrite, rules, instance, &mut random, &mut findings) {
                 let draw = ordinary[round % ordinary.len()];
                 compare(rewrite, rules, &case, draw, &mut random, &mut accuracies, &mut findings);
             }
@@ -135,8 +140,15 @@ pub fn check(rewrite: &Rewrite, rules: &RuleSet, seed: u64) -> Findings {
     findings
 }
 
-/// Builds both sides over an instance, float attributes drawn anew. `None` where the rule does not fire.
-fn case(rewrite: &Rewrite, rules: &RuleSet, instance: &Instance, random: &mut ChaCha8Rng) -> Option<Case> {
+/// Builds both sides over an instance, float attributes drawn anew. `None` where the rule does not fire, or has no right side: that
+/// is a refusal.
+fn case(
+    rewrite: &Rewrite,
+    rules: &RuleSet,
+    instance: &Instance,
+    random: &mut ChaCha8Rng,
+    findings: &mut Findings,
+) -> Option<Case> {
     let head = &rewrite.head;
     let registry = &rules.registry;
     let mut graph = Graph::new();
@@ -161,7 +173,21 @@ fn case(rewrite: &Rewrite, rules: &RuleSet, instance: &Instance, random: &mut Ch
         return None;
     }
     let by_var: BTreeMap<u32, Limits> = limits(&head.domain, &mut bindings, &mut builder).ok()?;
-    let right = bindings.build(&rewrite.right, &mut builder).ok()?;
+    let right = match bindings.build(&rewrite.right, &mut builder) {
+        Ok(right) => right,
+        Err(error) => {
+            findings.refuse(
+                Diagnostic::error(
+                    "E0904",
+                    format!("`{}` has no right side where its left side stands", head.rule.name),
+                )
+                .at(error.span, error.to_string())
+                .note(format!("for{}", constants_of(&bindings.attrs, rewrite).trim_start_matches(',')))
+                .help("restrict the rule by `where` lines"),
+            );
+            return None;
+        }
+    };
     let instance_attrs = bindings.attrs;
     let dtype = graph.ty(left).dtype;
     for (name, node) in [("left", left), ("right", right)] {
@@ -170,15 +196,22 @@ fn case(rewrite: &Rewrite, rules: &RuleSet, instance: &Instance, random: &mut Ch
     let limits = tensors.iter().map(|i| by_var.get(&(*i as u32)).copied().unwrap_or_default()).collect();
     // A definition stands for its composite in both sides alike.
     let graph = resolve(&graph, rules).ok()?;
-    // Attributes that are computed have names that no text can write.
-    let named = instance_attrs.iter().zip(&head.vars).filter(|(_, var)| var.name.starts_with(char::is_alphabetic));
-    let attrs = describe_attrs(named.filter_map(|(value, var)| Some((&*var.name, value.as_ref()?))));
+    let attrs = constants_of(&instance_attrs, rewrite);
     Some(Case { graph, limits, attrs, dtype })
+}
+
+/// The attributes of an instance in words. Those that are computed have names that no text can write.
+fn constants_of(attrs: &[Option<AttrValue>], rewrite: &Rewrite) -> String {
+    let named = attrs.iter().zip(&rewrite.head.vars).filter(|(_, var)| var.name.starts_with(char::is_alphabetic));
+    describe_attrs(named.filter_map(|(value, var)| Some((&*var.name, value.as_ref()?))))
 }
 
 /// A float attribute, representable in F32 as constants of both dtypes are.
 fn any_float(random: &mut ChaCha8Rng) -> f64 {
-    const SOME: [f64; 12] = [
+    // The greatest powers of two whose double no integer dtype has are among them.
+    const SOME: [f64; 14] = [
+        1_073_741_824.0,
+        4_611_686_018_427_387_904.0,
         2.0,
         -0.5,
         0.0,

@@ -171,11 +171,7 @@ impl Edits<'_> {
     pub fn part(&self, expr: &Expr) -> String {
         let text = self.slice(expr);
         let compound = matches!(expr.kind, ExprKind::Binary(..) | ExprKind::Unary(..) | ExprKind::If(..));
-        if compound && !text.starts_with('(') || compound && !enclosed(text) {
-            format!("({text})")
-        } else {
-            text.into()
-        }
+        if compound && !(text.starts_with('(') && enclosed(text)) { format!("({text})") } else { text.into() }
     }
 
     /// The parameters of an operator or `def`.
