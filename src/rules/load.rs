@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::RuleSet;
-use super::compile::{compile_rewrite, compile_vjp};
+use super::compile::compile_rewrite;
 use super::composite::Composite;
 use super::define::compile_def;
 use super::example::{self, Example};
@@ -14,6 +14,7 @@ use super::numbers;
 use super::rule::{Def, Vjp};
 use super::scope::{Library, is_function};
 use super::typecheck::{self, Ahead};
+use super::vjp::compile_vjp;
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
 use crate::ir::{Operator, Registry};
 use crate::syntax::ast::{DefItem, Expr, ExprKind, Item, Line, RewriteItem, VjpItem};

@@ -19,11 +19,13 @@ mod hash;
 pub mod listing;
 pub mod load;
 pub mod numbers;
+mod pattern;
 pub mod rule;
 mod scope;
 mod stub;
 pub mod term;
 pub mod typecheck;
+mod vjp;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

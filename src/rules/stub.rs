@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::RuleSet;
-use super::compile::plain_call;
 use super::composite::Composite;
 use super::rule::Vjp;
+use super::vjp::plain_call;
 use crate::ir::operator::Call;
 use crate::ir::{AttrValue, OpId, Operator, Registry, Signature, TensorType};
 
