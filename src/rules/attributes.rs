@@ -14,7 +14,7 @@ pub enum AttrFunction {
     Prod,
     /// `sum(list)`
     Sum,
-    /// `offsets(list)`: [0, list[0], list[0] + list[1], .., sum(list)], where the parts of a concatenation begin and end
+    /// `offsets(list)`: `[0, list[0], list[0] + list[1], .., sum(list)]`, where the parts of a concatenation begin and end
     Offsets,
     /// `len(list)`
     Len,

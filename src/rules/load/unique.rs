@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::scope::is_function;
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
-use crate::ir::{Operator, Registry};
+use crate::ir::Registry;
 use crate::syntax::PROGRAM_HEAD;
 use crate::syntax::ast::{DefItem, Expr, ExprKind, Item, Line, RewriteItem, VjpItem};
 
