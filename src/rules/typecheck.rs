@@ -5,11 +5,12 @@
 
 use super::builders::TypeBuilder;
 use super::rule::{AttrPattern, Conclusion, Kink, Pattern, Rewrite, RuleHead, VarKind, Vjp};
-use super::term::{Bindings, TermError, TermErrorCause, VarId};
+use super::term::{AttrTerm, AttrTermKind, Bindings, TermError, TermErrorCause, VarId};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
 use crate::ir::{
     AttrKind, AttrValue, DType, Operator, Placement, Registry, Shape, TensorType, TypeError, TypeErrorKind,
 };
+use crate::syntax::ast::BinaryOp;
 
 /// Typing steps that one rewrite may take, and instances after which it counts as checked.
 const STEPS: usize = 60_000;
@@ -418,6 +419,10 @@ impl<'r> Search<'r> {
                 // Each from another one on, so that not all are equal first.
                 let turn = self.turn * (index + 1) % values.len().max(1);
                 values.rotate_left(turn);
+                // What a `where` line says that it is comes first: by chance it would hardly be met.
+                if let Some(value) = self.stated(*v) {
+                    values.insert(0, value);
+                }
                 for value in values {
                     if self.done() {
                         return;
@@ -449,6 +454,37 @@ impl<'r> Search<'r> {
                 stack.extend(taken);
             }
         }
+    }
+
+    /// The value that `where` lines give an attribute by an equation, as far as it can be computed from what is chosen already.
+    fn stated(&self, var: VarId) -> Option<AttrValue> {
+        let head = &self.rule.head;
+        let mut equations: Vec<&AttrTerm> = head.conditions.iter().collect();
+        while let Some(condition) = equations.pop() {
+            let AttrTermKind::Binary(op, a, b) = &condition.kind else { continue };
+            match op {
+                BinaryOp::And => equations.extend([&**a, &**b]),
+                BinaryOp::Eq => {
+                    let is_var = |t: &AttrTerm| t.kind == AttrTermKind::Var(var);
+                    let other = match (is_var(a), is_var(b)) {
+                        (true, false) => b,
+                        (false, true) => a,
+                        _ => continue,
+                    };
+                    let mut builder = TypeBuilder::new(self.registry);
+                    let mut bindings = Bindings::new(head.vars.len(), &head.locals);
+                    for (slot, ty) in bindings.tensors.iter_mut().zip(&self.tensors) {
+                        *slot = ty.as_ref().map(|ty| builder.given(ty.clone()));
+                    }
+                    bindings.attrs.clone_from(&self.attrs);
+                    if let Ok(value) = bindings.attr(other, &mut builder) {
+                        return Some(value);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
     }
 
     /// The left side is well-typed: the right side must have its type.
