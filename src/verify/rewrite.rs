@@ -378,7 +378,7 @@ fn real(l: f64, r: f64, true_l: Big, true_r: Big, largest: i64) -> Result<(), Fa
             "E0904",
             "moves a NaN or an infinity",
             numbers,
-            "restrict it by a `domain`, or write it so that nothing overflows and nothing is divided by zero",
+            "restrict it by a `domain`, which may leave out infinities too (`x > -inf && x < inf`), or write it so that nothing overflows and nothing is divided by zero",
         ));
     }
     let same = (true_l.is_nan() && true_r.is_nan()) || true_l == true_r || {
