@@ -8,7 +8,7 @@ use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::Kernel;
 use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError, TypeErrorKind, Where};
 use crate::ir::range::Range;
-use crate::ir::types::{DType, Shape, TensorType};
+use crate::ir::types::{DType, TensorType};
 
 /// The same elements with an axis of size 1 more or less.
 struct Unit {
@@ -60,9 +60,7 @@ impl Operator for Unit {
                     .help("reduce the axis, e.g. by `sum`, or `reshape` the tensor"));
             }
         }
-        let shape = Shape::new(dims).map_err(|overflow| {
-            premises.error(TypeErrorKind::Overflow, Where::Call, format!("has no result: {overflow}"))
-        })?;
+        let shape = premises.result_shape(dims)?;
         Ok(ty.with_shape(shape))
     }
 

@@ -9,7 +9,7 @@ use crate::ir::kernel::{BinaryFn, CompareFn, Kernel, Loop, Read, Scalar, Source}
 use crate::ir::memory::{self, OutOfMemory};
 use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError, TypeErrorKind, Where};
 use crate::ir::range::Range;
-use crate::ir::types::{DType, Shape, TensorType};
+use crate::ir::types::{DType, TensorType};
 
 struct Concat {
     signature: Signature,
@@ -71,11 +71,7 @@ impl Operator for Concat {
             dims[axis] = dims[axis].saturating_add(ty.shape[axis]);
         }
         premises.placement()?;
-        let shape = Shape::new(dims).map_err(|overflow| {
-            premises
-                .error(TypeErrorKind::Overflow, Where::Call, format!("has no result: {overflow}"))
-                .help("concatenate fewer or smaller tensors")
-        })?;
+        let shape = premises.result_shape(dims).map_err(|error| error.help("concatenate fewer or smaller tensors"))?;
         Ok(first.with_shape(shape))
     }
 

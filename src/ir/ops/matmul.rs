@@ -9,7 +9,7 @@ use crate::ir::kernel::{BinaryFn, Combine, Kernel, Loop, MapDim, Read, Scalar, S
 use crate::ir::memory;
 use crate::ir::operator::{Call, Eval, EvalError, Operator, Signature, TypeError, TypeErrorKind, Where};
 use crate::ir::range::Range;
-use crate::ir::types::{DType, Shape, TensorType};
+use crate::ir::types::{DType, TensorType};
 
 struct Matmul {
     signature: Signature,
@@ -75,9 +75,7 @@ impl Operator for Matmul {
         }
         let mut dims = batch.to_vec();
         dims.extend([m, n]);
-        let shape = Shape::new(dims).map_err(|overflow| {
-            premises.error(TypeErrorKind::Overflow, Where::Call, format!("has no result: {overflow}"))
-        })?;
+        let shape = premises.result_shape(dims)?;
         Ok(a.with_shape(shape))
     }
 

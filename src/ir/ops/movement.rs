@@ -194,9 +194,7 @@ impl Operator for Transpose {
                 .help("name every axis once, e.g. `perm=[1, 0]` for a matrix"));
         }
         let dims = perm.iter().map(|p| ty.shape[*p as usize]).collect();
-        let shape = crate::ir::types::Shape::new(dims).map_err(|overflow| {
-            premises.error(TypeErrorKind::Overflow, Where::Call, format!("has no result: {overflow}"))
-        })?;
+        let shape = premises.result_shape(dims)?;
         Ok(ty.with_shape(shape))
     }
 

@@ -63,6 +63,12 @@ impl<'a> Premises<'a> {
         TypeError::new(kind, place, format!("`{}` {}", self.name, message.as_ref()))
     }
 
+    /// The shape of a result, unless it has more elements than can be counted.
+    pub fn result_shape(&self, dims: Vec<u64>) -> Result<Shape, TypeError> {
+        Shape::new(dims)
+            .map_err(|overflow| self.error(TypeErrorKind::Overflow, Where::Call, format!("has no result: {overflow}")))
+    }
+
     /// All operands have one placement, which the result gets.
     pub fn placement(&self) -> Result<Placement, TypeError> {
         let first = self.ty(0).placement;

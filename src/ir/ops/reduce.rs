@@ -97,9 +97,7 @@ impl Operator for Reduction {
                 .help("reduce an axis that has elements"));
         }
         let dims = reduced(&ty.shape, axes, call.flag(KEEPDIMS));
-        let shape = Shape::new(dims).map_err(|overflow| {
-            premises.error(TypeErrorKind::Overflow, Where::Call, format!("has no result: {overflow}"))
-        })?;
+        let shape = premises.result_shape(dims)?;
         Ok(ty.with_shape(shape))
     }
 

@@ -87,11 +87,8 @@ impl Operator for Gather {
         premises.integers(1)?;
         premises.placement()?;
         let (table, ids) = (premises.ty(0), premises.ty(1));
-        let shape = Shape::new(result_dims(ids, table)).map_err(|overflow| {
-            premises
-                .error(TypeErrorKind::Overflow, Where::Call, format!("has no result: {overflow}"))
-                .help("take fewer rows at a time")
-        })?;
+        let shape =
+            premises.result_shape(result_dims(ids, table)).map_err(|error| error.help("take fewer rows at a time"))?;
         Ok(table.with_shape(shape))
     }
 

@@ -12,7 +12,7 @@ use crate::ir::attr::{AttrKind, AttrValue};
 use crate::ir::kernel::{BinaryFn, CompareFn, Kernel, Loop, Scalar, Source};
 use crate::ir::operator::{Call, Default, Eval, EvalError, Operator, Signature, TypeError, TypeErrorKind, Where};
 use crate::ir::range::Range;
-use crate::ir::types::{DType, Shape, TensorType};
+use crate::ir::types::{DType, TensorType};
 
 struct Slice {
     signature: Signature,
@@ -117,9 +117,7 @@ impl Operator for Slice {
             }
             dims.push((limit[d] - start[d]).div_ceil(stride[d]));
         }
-        let shape = Shape::new(dims).map_err(|overflow| {
-            premises.error(TypeErrorKind::Overflow, Where::Call, format!("has no result: {overflow}"))
-        })?;
+        let shape = premises.result_shape(dims)?;
         Ok(ty.with_shape(shape))
     }
 
@@ -227,11 +225,7 @@ impl Operator for Pad {
             let between = interior[d].saturating_mul(size.saturating_sub(1));
             dims.push(low[d].saturating_add(high[d]).saturating_add(*size).saturating_add(between));
         }
-        let shape = Shape::new(dims).map_err(|overflow| {
-            premises
-                .error(TypeErrorKind::Overflow, Where::Call, format!("has no result: {overflow}"))
-                .help("pad with fewer elements")
-        })?;
+        let shape = premises.result_shape(dims).map_err(|error| error.help("pad with fewer elements"))?;
         Ok(ty.with_shape(shape))
     }
 
