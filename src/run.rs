@@ -1,5 +1,6 @@
 //! Running an optimised program, compiled or interpreted.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
 use crate::egraph::{Differentiated, Gradient};
@@ -10,8 +11,8 @@ use crate::ir::{Array, Graph, Level, Precision, Registry};
 /// What computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Code compiled for this machine.
-    Compiled,
+    /// Code compiled for this machine, on that many threads; on all of its processors if that is `None`.
+    Compiled { threads: Option<NonZero<usize>> },
     /// The reference interpreter, one operator at a time.
     Interpreted(Precision),
 }
@@ -91,7 +92,7 @@ pub fn run(
     inputs: &[&Tensor],
 ) -> Result<Vec<(Arc<str>, Tensor)>, RunError> {
     match engine {
-        Engine::Compiled => compiled(graph, registry, level, inputs),
+        Engine::Compiled { threads } => compiled(graph, registry, level, threads, inputs),
         Engine::Interpreted(precision) => {
             let arrays: Vec<Array> = inputs.iter().map(|t| t.to_array()).collect::<Result<_, _>>()?;
             let results = interp::run(graph, registry, arrays, precision)?;
@@ -136,6 +137,7 @@ fn compiled(
     graph: &Graph,
     registry: &Registry,
     level: Level,
+    threads: Option<NonZero<usize>>,
     inputs: &[&Tensor],
 ) -> Result<Vec<(Arc<str>, Tensor)>, RunError> {
     use crate::exec::jit::{CallError, Compiled};
@@ -145,6 +147,10 @@ fn compiled(
         Some(ScheduleError::TooLarge) => RunError::OutOfMemory(e.to_string()),
         _ => RunError::Compile { code: e.code(), message: e.to_string(), help: e.help() },
     })?;
+    let code = match threads {
+        Some(threads) => code.with_threads(threads),
+        None => code,
+    };
     match code.call(inputs) {
         Ok(results) => Ok(graph.outputs.iter().map(|o| o.name.clone()).zip(results).collect()),
         Err(CallError::Trap { message }) => Err(RunError::Trap(message)),
@@ -155,6 +161,12 @@ fn compiled(
 }
 
 #[cfg(not(feature = "codegen"))]
-fn compiled(_: &Graph, _: &Registry, _: Level, _: &[&Tensor]) -> Result<Vec<(Arc<str>, Tensor)>, RunError> {
+fn compiled(
+    _: &Graph,
+    _: &Registry,
+    _: Level,
+    _: Option<NonZero<usize>>,
+    _: &[&Tensor],
+) -> Result<Vec<(Arc<str>, Tensor)>, RunError> {
     Err(RunError::NoCodegen)
 }

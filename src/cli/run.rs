@@ -1,5 +1,6 @@
 //! `kina-ad run`
 
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -38,6 +39,10 @@ pub struct RunArgs {
     /// Use the reference interpreter instead of compiled code.
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "typed")]
     interpret: Option<Interpret>,
+    /// Threads that share the rows of large tensors; as many as there are processors by default. Results do not depend on
+    /// it.
+    #[arg(long, value_name = "N", value_parser = threads, conflicts_with = "interpret")]
+    threads: Option<NonZero<usize>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -53,6 +58,15 @@ fn name_and_file(text: &str) -> Result<(String, PathBuf), String> {
         Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
         _ => Err("expected NAME=FILE".to_owned()),
     }
+}
+
+fn threads(text: &str) -> Result<NonZero<usize>, String> {
+    const MOST: usize = 256;
+    match text.parse() {
+        Ok(n) if n <= MOST => NonZero::new(n),
+        _ => None,
+    }
+    .ok_or_else(|| format!("expected a number from 1 to {MOST}"))
 }
 
 fn archive(text: &str) -> Result<(PathBuf, ArchiveFormat), String> {
@@ -75,7 +89,7 @@ pub fn run(args: &RunArgs, messages: &mut Messages) -> Result<(), Failure> {
     let tensors: Vec<&Tensor> = inputs.iter().map(|i| &i.tensor).collect();
     let optimised = session.optimise(&mut program, args.program.level())?;
     let engine = match args.interpret {
-        None => Engine::Compiled,
+        None => Engine::Compiled { threads: args.threads },
         Some(Interpret::Typed) => Engine::Interpreted(crate::ir::Precision::Typed),
         Some(Interpret::Double) => Engine::Interpreted(crate::ir::Precision::Double),
     };

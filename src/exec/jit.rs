@@ -5,23 +5,24 @@ use std::ffi::c_void;
 use std::fmt;
 use std::num::NonZero;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use melior::StringRef;
 use melior::ir::Module;
 use mlir_sys::{
     MlirExecutionEngine, mlirExecutionEngineCreate, mlirExecutionEngineDestroy, mlirExecutionEngineLookupPacked,
 };
+use smallvec::SmallVec;
 
+use super::team;
 use super::tensor::{Tensor, TensorError};
 use crate::ir::{Graph, Level, Registry, TensorType, memory};
 use crate::lower::{self, LowerError, LowerOptions, TrapMode};
 use crate::schedule::{self, ScheduleError};
 
-/// Alignment of the workspace in bytes, as the buffer plan assumes.
-const ALIGN: usize = 64;
-/// Pieces of work for each thread that shares a phase.
-const PIECES: u64 = 8;
+/// The alignment of temporaries that the buffer plan assumes: a cache line.
+#[repr(align(64))]
+struct Line(#[allow(dead_code)] [u8; 64]);
 
 /// Why a graph cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -143,11 +144,13 @@ struct Port {
 /// ```
 pub struct Compiled {
     phases: Vec<Phase>,
-    /// How many threads a call may use, at least 1.
-    threads: usize,
+    /// How many threads a call may use.
+    threads: NonZero<usize>,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
+    /// See [`Schedule::workspace`](schedule::Schedule::workspace) and [`scratch`](schedule::Schedule::scratch).
     workspace: u64,
+    scratch: u64,
     /// Message of each status, from 1.
     traps: Vec<String>,
     /// Owns the code of the phases. It has an LLVM context of its own, so nothing of MLIR need outlive the compilation.
@@ -181,18 +184,19 @@ impl Compiled {
             |node, name: Option<&str>| Port { name: name.unwrap_or_default().to_owned(), ty: graph.ty(node).clone() };
         Ok(Compiled {
             phases,
-            threads: std::thread::available_parallelism().map_or(1, NonZero::get),
+            threads: std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
             inputs: graph.inputs.iter().map(|i| port(*i, graph.node(*i).name.as_deref())).collect(),
             outputs: graph.outputs.iter().map(|o| port(o.node, Some(&o.name))).collect(),
             workspace: schedule.workspace,
+            scratch: schedule.scratch,
             traps: schedule.sites.iter().map(schedule::Site::message).collect(),
             _engine: engine,
         })
     }
 
-    /// Bytes of temporaries that each call allocates.
-    pub fn workspace(&self) -> u64 {
-        self.workspace
+    /// Bytes of temporaries that each call allocates: for whole values, then for single rows of each thread.
+    pub fn temporaries(&self) -> u64 {
+        self.workspace.saturating_add(self.scratch.saturating_mul(self.threads.get() as u64))
     }
 
     /// Runs the program: inputs in the order of the graph's inputs, results in the order of its outputs.
@@ -203,7 +207,7 @@ impl Compiled {
         check(Role::Input, &self.inputs, inputs.iter().copied())?;
         // Nothing is committed before it is written, so each alone might seem to fit.
         let results = self.outputs.iter().map(|o| o.ty.bytes());
-        let bytes = results.fold(self.workspace, u64::saturating_add);
+        let bytes = results.fold(self.temporaries(), u64::saturating_add);
         memory::check(bytes).map_err(|e| CallError::OutOfMemory { bytes: e.bytes })?;
         let outputs = self.outputs.iter().map(|o| Tensor::zeros(o.ty.dtype, o.ty.shape.clone()));
         let mut outputs = outputs.collect::<Result<Vec<_>, _>>()?;
@@ -218,26 +222,26 @@ impl Compiled {
     pub fn call_into(&self, inputs: &[&Tensor], outputs: &mut [Tensor]) -> Result<(), CallError> {
         check(Role::Input, &self.inputs, inputs.iter().copied())?;
         check(Role::Output, &self.outputs, outputs.iter())?;
-        let workspace = Workspace::new(self.workspace)?;
-        let mut arguments: Vec<*mut c_void> = Vec::with_capacity(inputs.len() + outputs.len() + 1);
-        arguments.extend(inputs.iter().map(|t| t.as_bytes().as_ptr().cast_mut().cast::<c_void>()));
-        arguments.extend(outputs.iter_mut().map(|t| t.as_bytes_mut().as_mut_ptr().cast::<c_void>()));
-        arguments.push(workspace.start.as_ptr().cast());
-        let arguments = Arguments(arguments);
+        let memory = Memory::new(self.temporaries())?;
+        let mut pointers: Pointers = SmallVec::with_capacity(inputs.len() + outputs.len() + 2);
+        pointers.extend(inputs.iter().map(|t| t.as_bytes().as_ptr().cast_mut().cast::<c_void>()));
+        pointers.extend(outputs.iter_mut().map(|t| t.as_bytes_mut().as_mut_ptr().cast::<c_void>()));
+        pointers.push(memory.at(0));
+        let arguments = Arguments { pointers, scratch: memory.at(self.workspace), scratch_bytes: self.scratch };
         for phase in &self.phases {
             // SAFETY: the tensors have exactly the dtypes and shapes the code was compiled for (checked above), and
-            // the arguments are in its order. Inputs are only read; outputs are exclusively borrowed, and the workspace
-            // is this call's own, so what the code assumes not to overlap does not.
+            // the arguments are in its order. Inputs are only read; outputs are exclusively borrowed, and the temporaries
+            // are this call's own and suffice for that many threads, so what the code assumes not to overlap does not.
             let status = unsafe { phase.run(&arguments, self.threads) };
             self.succeeded(status)?;
         }
         Ok(())
     }
 
-    /// Lets calls use `threads` threads (at least one) instead of as many as the machine has. Results do not depend on it.
+    /// Lets calls use `threads` threads instead of as many as the machine has. Results do not depend on it.
     #[must_use]
     pub fn with_threads(self, threads: NonZero<usize>) -> Compiled {
-        Compiled { threads: threads.get(), ..self }
+        Compiled { threads, ..self }
     }
 
     /// The trap that a status stands for.
@@ -282,10 +286,21 @@ impl Drop for Engine {
     }
 }
 
-/// Addresses of the tensors and the workspace of one call.
-struct Arguments(Vec<*mut c_void>);
+/// Few enough arguments for most programs, so that a call allocates nothing.
+type Pointers = SmallVec<[*mut c_void; 16]>;
 
-// SAFETY: threads share them only to run phases of rows, in which no thread touches what another one writes.
+/// Addresses of the tensors and the temporaries of one call.
+struct Arguments {
+    /// Inputs, outputs, workspace.
+    pointers: Pointers,
+    /// Scratch memory of the threads, one after the other.
+    scratch: *mut c_void,
+    /// Of one thread.
+    scratch_bytes: u64,
+}
+
+// SAFETY: threads share them only to run phases of rows, in which no thread touches what another one writes, and each has
+// scratch memory of its own.
 unsafe impl Sync for Arguments {}
 
 impl Phase {
@@ -293,49 +308,32 @@ impl Phase {
     ///
     /// # Safety
     /// The arguments must be those the code was compiled for: valid buffers in the order inputs, outputs, workspace, of
-    /// which outputs and workspace overlap nothing.
-    unsafe fn run(&self, arguments: &Arguments, threads: usize) -> i32 {
-        let rows = self.rows.unwrap_or(1);
-        if rows < 2 || threads < 2 {
-            // SAFETY: passed on.
-            return unsafe { self.rows(arguments, 0, rows) };
-        }
-        // Several pieces for each thread, so that a thread that is kept waiting by others is not waited for.
-        let pieces = rows.min(threads as u64 * PIECES);
-        let next = AtomicU64::new(0);
+    /// which outputs and temporaries overlap nothing, with scratch memory for `threads` threads.
+    unsafe fn run(&self, arguments: &Arguments, threads: NonZero<usize>) -> i32 {
         let status = AtomicI32::new(0);
-        let work = || {
-            loop {
-                let piece = next.fetch_add(1, Ordering::Relaxed);
-                if piece >= pieces {
-                    break;
-                }
-                let bound = |p: u64| (u128::from(rows) * u128::from(p) / u128::from(pieces)) as u64;
-                // SAFETY: passed on; pieces are disjoint ranges of rows, and a row reads and writes nothing of another.
-                let result = unsafe { self.rows(arguments, bound(piece), bound(piece + 1)) };
-                if result != 0 {
-                    status.store(result, Ordering::Relaxed);
-                }
+        let rows = self.rows.unwrap_or(1);
+        team::share(threads, rows, &|member, begin, end| {
+            // SAFETY: passed on; ranges are disjoint, a row reads and writes nothing of another, and every thread that works
+            // at the same time is another member.
+            let result = unsafe { self.rows(arguments, member, begin, end) };
+            if result != 0 {
+                status.store(result, Ordering::Relaxed);
             }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                // If no further thread can be started, this one does the work.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-            }
-            work();
         });
         status.into_inner()
     }
 
-    /// Runs the rows `begin..end`.
+    /// Runs the rows `begin..end` as the thread number `member`.
     ///
     /// # Safety
     /// As for [`run`](Phase::run).
-    unsafe fn rows(&self, arguments: &Arguments, begin: u64, end: u64) -> i32 {
-        let mut pointers = arguments.0.clone();
+    unsafe fn rows(&self, arguments: &Arguments, member: usize, begin: u64, end: u64) -> i32 {
         let (mut begin, mut end, mut status) = (begin, end, 0i32);
-        let mut addresses: Vec<*mut c_void> = pointers.iter_mut().map(|a| ptr::from_mut(a).cast()).collect();
+        // In bounds: there is scratch memory for more members than this.
+        let mut scratch = arguments.scratch.wrapping_byte_add(member * arguments.scratch_bytes as usize);
+        let mut pointers = arguments.pointers.clone();
+        let mut addresses: Pointers = pointers.iter_mut().map(|a| ptr::from_mut(a).cast()).collect();
+        addresses.push(ptr::from_mut(&mut scratch).cast());
         addresses.push(ptr::from_mut(&mut begin).cast());
         addresses.push(ptr::from_mut(&mut end).cast());
         addresses.push(ptr::from_mut(&mut status).cast());
@@ -372,27 +370,38 @@ fn check<'t>(role: Role, ports: &[Port], tensors: impl ExactSizeIterator<Item = 
 }
 
 /// Memory for the temporaries of one call, not initialised.
-struct Workspace {
+struct Memory {
     start: NonNull<u8>,
-    layout: Layout,
+    /// `None` where no memory is needed.
+    layout: Option<Layout>,
 }
 
-impl Workspace {
-    fn new(bytes: u64) -> Result<Workspace, CallError> {
+impl Memory {
+    fn new(bytes: u64) -> Result<Memory, CallError> {
+        if bytes == 0 {
+            return Ok(Memory { start: NonNull::<Line>::dangling().cast(), layout: None });
+        }
         let refused = || CallError::OutOfMemory { bytes };
         memory::check(bytes).map_err(|_| refused())?;
-        let size = usize::try_from(bytes.max(1)).map_err(|_| refused())?;
-        let layout = Layout::from_size_align(size, ALIGN).map_err(|_| refused())?;
+        let size = usize::try_from(bytes).map_err(|_| refused())?;
+        let layout = Layout::from_size_align(size, align_of::<Line>()).map_err(|_| refused())?;
         // SAFETY: the layout is not of size zero.
         let start = NonNull::new(unsafe { alloc(layout) }).ok_or_else(refused)?;
-        Ok(Workspace { start, layout })
+        Ok(Memory { start, layout: Some(layout) })
+    }
+
+    /// The address that many bytes from the start, which must be within what was asked for.
+    fn at(&self, offset: u64) -> *mut c_void {
+        self.start.as_ptr().wrapping_add(offset as usize).cast()
     }
 }
 
-impl Drop for Workspace {
+impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+        if let Some(layout) = self.layout {
+            // SAFETY: allocated in `new` with this layout.
+            unsafe { dealloc(self.start.as_ptr(), layout) };
+        }
     }
 }
 

@@ -7,6 +7,8 @@ pub mod inputs;
 #[cfg(feature = "codegen")]
 pub mod jit;
 pub mod summary;
+#[cfg(feature = "codegen")]
+mod team;
 mod tensor;
 
 pub use tensor::{Data, Tensor, TensorError};

@@ -13,6 +13,8 @@ pub(super) struct Memory<'c, 'a> {
     /// One per output, of the output's type.
     pub outputs: Vec<(Value<'c, 'a>, Shape)>,
     pub workspace: Value<'c, 'a>,
+    /// Of the thread that runs the function.
+    pub scratch: Value<'c, 'a>,
     /// The function's first block, for stack slots.
     pub entry: BlockRef<'c, 'a>,
 }
@@ -128,7 +130,7 @@ impl<'c, 'a, 's> Emitter<'c, 'a, 's> {
                 Some((out, shape)) => (Some(*out), shape),
                 None => (None, shape),
             },
-            Place::Slot(at) => (Some(self.view(b, at, shape, self.dtype(v))?), shape),
+            Place::Slot(at) => (Some(self.view(b, memory.workspace, at, shape, self.dtype(v))?), shape),
             Place::Inlined | Place::Row(_) | Place::Register | Place::View(_) => (None, shape),
         };
         let base = base.ok_or_else(|| refused(format_args!("value {} has no buffer", v.0)))?;
@@ -146,10 +148,17 @@ impl<'c, 'a, 's> Emitter<'c, 'a, 's> {
         b.value("memref.reinterpret_cast", &[base], b.memref(shape, element), &attributes)
     }
 
-    /// A buffer of `shape` in the workspace.
-    pub fn view(&self, b: &Builder<'c, 'a>, at: u64, shape: &[u64], dtype: DType) -> Result<Value<'c, 'a>, LowerError> {
+    /// A buffer of `shape` in the workspace or the scratch memory.
+    pub fn view(
+        &self,
+        b: &Builder<'c, 'a>,
+        memory: Value<'c, 'a>,
+        at: u64,
+        shape: &[u64],
+        dtype: DType,
+    ) -> Result<Value<'c, 'a>, LowerError> {
         let at = b.constant_index(at)?;
-        b.value("memref.view", &[self.memory()?.workspace, at], b.memref(shape, b.stored(dtype)), &[])
+        b.value("memref.view", &[memory, at], b.memref(shape, b.stored(dtype)), &[])
     }
 
     /// One element of a whole value.

@@ -99,8 +99,9 @@ fn main_function(
 }
 
 /// `func.func @NAME(inputs.., outputs.., workspace) -> i32` on buffers: all steps, or those of a phase. No two arguments
-/// overlap, except inputs with each other. A phase has two more arguments, `begin` and `end`; a phase of rows computes
-/// those in `begin..end`, others ignore the range.
+/// overlap, except inputs with each other. A phase has three more arguments, `scratch`, which no other thread uses, `begin`
+/// and `end`; a phase of rows computes those in `begin..end`, others ignore the range. Where there are no phases, the scratch
+/// memory is the end of the workspace.
 fn status_function(
     b: &Builder<'_, '_>,
     graph: &Graph,
@@ -123,9 +124,15 @@ fn status_function(
     for o in &graph.outputs {
         arguments.push((ty(o.node), name_attribute(b, &o.name, alone)?));
     }
-    let bytes = schedule.workspace.max(1);
-    arguments.push((b.memref(&[bytes], b.int_type(8)), name_attribute(b, "workspace", alone)?));
-    if phase.is_some() {
+    let mut memory = |name: &str, bytes: u64| -> Result<(), LowerError> {
+        arguments.push((b.memref(&[bytes.max(1)], b.int_type(8)), name_attribute(b, name, alone)?));
+        Ok(())
+    };
+    if phase.is_none() {
+        memory("workspace", schedule.temporaries(1))?;
+    } else {
+        memory("workspace", schedule.workspace)?;
+        memory("scratch", schedule.scratch)?;
         arguments.push((b.index_type(), name_attribute(b, "begin", "")?));
         arguments.push((b.index_type(), name_attribute(b, "end", "")?));
     }
@@ -134,19 +141,29 @@ fn status_function(
     let all = (0..arguments.len()).map(|i| argument(block, i)).collect::<Result<Vec<_>, _>>()?;
     let (inputs, rest) = all.split_at(graph.inputs.len());
     let (outputs, rest) = rest.split_at(graph.outputs.len());
-    let [workspace, ref range @ ..] = *rest else { return Err(refused("no workspace")) };
+    let (workspace, scratch, range) = match *rest {
+        [workspace] => {
+            let start = b.at(block).constant_index(schedule.workspace)?;
+            let ty = b.memref(&[schedule.scratch.max(1)], b.int_type(8));
+            let scratch = match schedule.scratch {
+                0 => workspace,
+                _ => b.at(block).value("memref.view", &[workspace, start], ty, &[])?,
+            };
+            (workspace, scratch, None)
+        }
+        [workspace, scratch, begin, end] => (workspace, scratch, Some((begin, end))),
+        _ => return Err(refused("no workspace")),
+    };
     let memory = Memory {
         outputs: outputs.iter().zip(&graph.outputs).map(|(v, o)| (*v, graph.ty(o.node).shape.clone())).collect(),
         workspace,
+        scratch,
         entry: block,
     };
     let fail = b.append_block(op, &[status])?;
     b.at(fail).op("func.return", &[argument(fail, 0)?], &[], &[])?;
     let mut emitter = Emitter::new(schedule, options.level, inputs.to_vec(), Some(memory));
-    let share = match (phase.and_then(|p| p.rows), range) {
-        (Some(_), [begin, end]) => Some((*begin, *end)),
-        _ => None,
-    };
+    let share = range.filter(|_| phase.is_some_and(|p| p.rows.is_some()));
     let part = phase.map_or(0..schedule.steps.len(), |p| p.steps.clone());
     let mut steps = Steps { graph, options, b: b.at(block), exits: Some((op, fail)), share };
     steps.run(&mut emitter, &schedule.steps[part])?;

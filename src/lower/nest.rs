@@ -199,7 +199,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         match self.place(v) {
             Place::Row(offset) if self.memory.is_some() => {
                 let shape: Vec<u64> = self.shape(v).iter().skip(rows).copied().collect();
-                self.view(b, offset, &shape, self.dtype(v)).map(Some)
+                self.view(b, self.memory()?.scratch, offset, &shape, self.dtype(v)).map(Some)
             }
             _ => Ok(None),
         }

@@ -92,7 +92,7 @@ fn header_text(graph: &Graph, schedule: &Schedule, symbol: &str) -> String {
          {comments} *\n * Returns 0, or the number of a failed check:\n{traps} *\n\x20* Link with -lm. */\n\
          int32_t {symbol}({});\n\n\
          #ifdef __cplusplus\n}}\n#endif\n\n#endif\n",
-        schedule.workspace.max(1),
+        schedule.temporaries(1).max(1),
         parameters.join(", ")
     )
 }

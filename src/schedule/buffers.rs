@@ -1,5 +1,5 @@
 //! The buffer plan: liveness, results written straight into the caller's outputs, in-place reuse, and offsets of
-//! temporaries in one workspace.
+//! temporaries in one workspace, and of single rows in the scratch memory of a thread.
 
 use super::fuse::aligned;
 use super::nest::{Inst, Nest, ValueId};
@@ -149,7 +149,7 @@ fn inner(shape: &[u64], rows: usize) -> u64 {
     shape.iter().skip(rows).product()
 }
 
-/// A stretch of the workspace that is needed from `first` to `last`.
+/// A stretch of memory that is needed from `first` to `last`.
 struct Stretch {
     value: ValueId,
     first: usize,
@@ -184,35 +184,46 @@ fn place(schedule: &mut Schedule, lives: &[Option<Life>], home: &[ValueId]) -> R
             stretch.bytes = stretch.bytes.max(elements * v.ty.dtype.size());
         }
     }
-    let mut order: Vec<Stretch> = stretches.into_iter().flatten().collect();
-    order.sort_by_key(|s| (s.first, std::cmp::Reverse(s.bytes), s.value));
-    // Stretches that are still needed, by offset.
-    let mut active: Vec<(u64, u64, usize)> = Vec::new();
-    for stretch in order {
-        active.retain(|(_, _, last)| *last >= stretch.first);
-        let bytes = stretch.bytes.next_multiple_of(ALIGN);
-        let mut offset = 0;
-        let mut place = 0;
-        for (start, end, _) in &active {
-            if offset + bytes <= *start {
-                break;
-            }
-            offset = *end;
-            place += 1;
-        }
-        // Each alone is below 2^63, so this does not overflow.
-        if offset + bytes > i64::MAX as u64 {
-            return Err(ScheduleError::TooLarge);
-        }
-        active.insert(place, (offset, offset + bytes, stretch.last));
-        schedule.workspace = schedule.workspace.max(offset + bytes);
-        schedule.values[stretch.value.index()].place =
-            if stretch.row { Place::Row(offset) } else { Place::Slot(offset) };
-    }
+    let (rows, whole): (Vec<Stretch>, Vec<Stretch>) = stretches.into_iter().flatten().partition(|s| s.row);
+    schedule.workspace = offsets(schedule, whole, Place::Slot)?;
+    schedule.scratch = offsets(schedule, rows, Place::Row)?;
     for (i, at) in home.iter().enumerate() {
         if at.index() != i {
             schedule.values[i].place = schedule.values[at.index()].place;
         }
     }
     Ok(())
+}
+
+/// Gives each stretch a place in one space of memory, in the order of first use, and returns the size of the space.
+fn offsets(
+    schedule: &mut Schedule,
+    mut order: Vec<Stretch>,
+    place: impl Fn(u64) -> Place,
+) -> Result<u64, ScheduleError> {
+    order.sort_by_key(|s| (s.first, std::cmp::Reverse(s.bytes), s.value));
+    let mut size = 0;
+    // Stretches that are still needed, by offset.
+    let mut active: Vec<(u64, u64, usize)> = Vec::new();
+    for stretch in order {
+        active.retain(|(_, _, last)| *last >= stretch.first);
+        let bytes = stretch.bytes.next_multiple_of(ALIGN);
+        let mut offset = 0;
+        let mut at = 0;
+        for (start, end, _) in &active {
+            if offset + bytes <= *start {
+                break;
+            }
+            offset = *end;
+            at += 1;
+        }
+        // Each alone is below 2^63, so this does not overflow.
+        if offset + bytes > i64::MAX as u64 {
+            return Err(ScheduleError::TooLarge);
+        }
+        active.insert(at, (offset, offset + bytes, stretch.last));
+        size = size.max(offset + bytes);
+        schedule.values[stretch.value.index()].place = place(offset);
+    }
+    Ok(size)
 }

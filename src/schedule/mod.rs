@@ -58,7 +58,7 @@ pub enum Place {
     Output(usize),
     /// In the workspace, at that many bytes.
     Slot(u64),
-    /// One row at a time in the workspace, at that many bytes; never whole.
+    /// One row at a time in the scratch memory of the thread that computes it, at that many bytes; never whole.
     Row(u64),
     /// One element at a time, in a register.
     Register,
@@ -142,13 +142,21 @@ pub struct Schedule {
     pub sites: Vec<Site>,
     pub groups: Vec<Group>,
     pub steps: Vec<Step>,
-    /// Bytes of the workspace that the caller provides: the peak of all temporaries.
+    /// Bytes of the workspace that the caller provides: the peak of all temporaries that are kept whole.
     pub workspace: u64,
+    /// Bytes of scratch memory that each thread needs besides: the largest peak of rows of one group.
+    pub scratch: u64,
 }
 
 impl Schedule {
     pub fn value(&self, id: ValueId) -> &Value {
         &self.values[id.index()]
+    }
+
+    /// Bytes of all temporaries where `threads` threads share the work: the workspace, then the scratch memory of each
+    /// thread. Saturating.
+    pub fn temporaries(&self, threads: u64) -> u64 {
+        self.workspace.saturating_add(self.scratch.saturating_mul(threads))
     }
 
     /// The value whose elements `id` sees: itself unless it is a view.

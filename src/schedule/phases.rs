@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{GroupKind, Place, Schedule, Step};
+use super::{GroupKind, Schedule, Step};
 use crate::ir::volume;
 
 /// Points of a row group from which on sharing it is worth starting threads.
@@ -31,16 +31,14 @@ impl Schedule {
         phases
     }
 
-    /// The rows of a large group whose rows have no scratch memory in common. A row reads and writes nothing of another
-    /// row, so results do not depend on who computes which.
+    /// The rows of a large group. A row reads and writes nothing of another row, and each thread has scratch memory of its
+    /// own, so results do not depend on who computes which.
     fn shared_rows(&self, step: &Step) -> Option<u64> {
         let Step::Run(g) = step else { return None };
         let group = &self.groups[*g];
         let GroupKind::Rows(rows) = &group.kind else { return None };
-        let mut results = group.nests.iter().flat_map(|n| &n.results);
-        let scratch = results.any(|r| matches!(self.value(r.value).place, Place::Row(_)));
         let points = group.nests.iter().fold(0u64, |sum, n| sum.saturating_add(n.points()));
         let rows = volume(rows);
-        (!scratch && rows > 1 && points >= SHARED_POINTS).then_some(rows)
+        (rows > 1 && points >= SHARED_POINTS).then_some(rows)
     }
 }

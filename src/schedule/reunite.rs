@@ -6,7 +6,7 @@
 
 use super::Schedule;
 use super::nest::{Nest, ValueId};
-use super::rows::{Open, common_rows};
+use super::rows::{Open, shared_rows};
 
 /// How far apart groups are looked at.
 const WINDOW: usize = 16;
@@ -73,8 +73,9 @@ fn joined(schedule: &Schedule, stretch: &[Open]) -> Option<Joined> {
     }
     let mut group = Open { rows: first.rows.clone(), nests: first.nests.clone(), closed: false, contraction: false };
     for nest in &last.nests {
-        let rows = common_rows(schedule, &group, nest)?;
-        group.rows.truncate(rows);
+        // That it reads something in common with the first is known of the last group as a whole: a nest of it that does
+        // not may compute what another one needs.
+        group.rows.truncate(shared_rows(schedule, &group, nest)?.rows);
         group.nests.push(nest.clone());
     }
     Some(Joined { rows: group.rows.len(), behind })

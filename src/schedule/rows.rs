@@ -220,20 +220,34 @@ fn is_contraction(schedule: &Schedule, nest: &Nest) -> bool {
 }
 
 /// How many outer dimensions the group and the nest can share, if joining them is possible and of use.
-pub(super) fn common_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Option<usize> {
+fn common_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Option<usize> {
+    let shared = shared_rows(schedule, group, nest)?;
+    shared.values.then_some(shared.rows)
+}
+
+/// What a nest has in common with a group.
+pub(super) struct Shared {
+    /// Outer dimensions.
+    pub rows: usize,
+    /// Does it read what the group reads or writes?
+    pub values: bool,
+}
+
+/// How many outer dimensions the group and the nest can share, if joining them is possible and keeps rows small.
+pub(super) fn shared_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Option<Shared> {
     if group.closed {
         return None;
     }
     let prefix = parallel_prefix(nest);
     let mut rows = group.rows.iter().zip(&nest.domain[..prefix]).take_while(|(a, b)| a == b).count();
-    let mut shares = false;
+    let mut values = false;
     let produced: Vec<ValueId> = group.nests.iter().flat_map(|n| n.results.iter().map(|r| r.value)).collect();
     for access in &nest.reads {
         if produced.contains(&access.value) {
             rows = rows.min(aligned(access, rows));
-            shares = true;
+            values = true;
         } else {
-            shares |= group.nests.iter().any(|n| n.reads.iter().any(|r| r.value == access.value));
+            values |= group.nests.iter().any(|n| n.reads.iter().any(|r| r.value == access.value));
         }
     }
     for inst in nest.body.insts() {
@@ -241,7 +255,7 @@ pub(super) fn common_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Opt
         if produced.contains(&nest.gathers[*g]) {
             let own = coords.iter().take(rows).enumerate();
             rows = own.take_while(|(i, c)| *nest.body.inst(**c) == Inst::Index(*i)).count();
-            shares = true;
+            values = true;
         }
     }
     let inner_bytes = |n: &Nest| {
@@ -250,5 +264,5 @@ pub(super) fn common_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Opt
     };
     let shrinks = rows < group.rows.len() || rows < prefix;
     let fits = || group.nests.iter().chain([nest]).all(|n| inner_bytes(n) <= ROW_BYTES);
-    (rows > 0 && shares && (!shrinks || fits())).then_some(rows)
+    (rows > 0 && (!shrinks || fits())).then_some(Shared { rows, values })
 }

@@ -28,7 +28,7 @@ impl Schedule {
             Place::Input(i) => format!("input {i}"),
             Place::Output(i) => format!("output {i}"),
             Place::Slot(at) => format!("workspace+{at}"),
-            Place::Row(at) => format!("row at workspace+{at}"),
+            Place::Row(at) => format!("row at scratch+{at}"),
             Place::Register => "register".into(),
             Place::View(of) => format!("view of {}", self.name(names, of)),
         }
@@ -55,11 +55,12 @@ impl Schedule {
     /// of the graph's nodes by index.
     pub fn to_text(&self, names: &[String]) -> String {
         let mut text = format!(
-            "schedule {}: {} group(s), {} check(s), workspace {} bytes\n",
+            "schedule {}: {} group(s), {} check(s), workspace {} bytes, scratch {} bytes for each thread\n",
             self.level,
             self.groups.len(),
             self.steps.iter().filter(|s| matches!(s, Step::Check(_))).count(),
-            self.workspace
+            self.workspace,
+            self.scratch
         );
         for step in &self.steps {
             match step {
@@ -84,7 +85,7 @@ impl Schedule {
             self.values.iter().filter(|v| f(&v.place)).map(|v| v.ty.bytes()).fold(0, u64::saturating_add)
         };
         let _ = writeln!(text, "inputs {} bytes", sum(&|p| matches!(p, Place::Input(_))));
-        let _ = writeln!(text, "peak {} bytes of temporaries", self.workspace);
+        let _ = writeln!(text, "peak {} bytes of temporaries", self.temporaries(1));
         text
     }
 

@@ -78,7 +78,7 @@ const INTERPRETED: Engine = Engine::Interpreted(Precision::Double);
 fn engines() -> Vec<(Level, Engine)> {
     let mut all = vec![(Level::O0, INTERPRETED), (Level::O2, INTERPRETED)];
     if cfg!(feature = "codegen") {
-        all.extend(Level::ALL.map(|l| (l, Engine::Compiled)));
+        all.extend(Level::ALL.map(|l| (l, Engine::Compiled { threads: None })));
     }
     all
 }

@@ -140,9 +140,10 @@ impl<'s> Program<'s> {
                 Way::Double => (Level::O0, double.clone()),
                 Way::Interpreted(level) => (level, self.run(&self.graph_at(level)?, level, typed).map_err(disagrees)?),
                 #[cfg(feature = "codegen")]
-                Way::Compiled(level) => {
-                    (level, self.run(&self.graph_at(level)?, level, Engine::Compiled).map_err(disagrees)?)
-                }
+                Way::Compiled(level) => (
+                    level,
+                    self.run(&self.graph_at(level)?, level, Engine::Compiled { threads: None }).map_err(disagrees)?,
+                ),
             };
             let expected = match (way, level) {
                 (Way::Double, _) => &oracle.double,

@@ -183,7 +183,7 @@ fn the_negative_log_likelihood_needs_no_large_temporary() {
             assert_close(g, &want[o.node.index()], Tolerance { ulps: 64.0, absolute: 1e-5 }, &format!("{level}"));
         }
         if level.fuses() {
-            assert!(compiled.workspace() < 1000, "{} bytes", compiled.workspace());
+            assert!(compiled.temporaries() < 1000, "{} bytes", compiled.temporaries());
         }
     }
 }
@@ -207,6 +207,28 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let bad = ints(&[4, 8], &[4096; 32]);
     let compiled = Compiled::new(&graph, &registry, Level::O2).unwrap();
     assert!(matches!(compiled.call(&[&x, &bad]), Err(CallError::Trap { .. })));
+}
+
+/// Each thread computes its rows of the softmax in scratch memory, which must be its own.
+#[test]
+fn threads_have_scratch_memory_of_their_own() {
+    let dims = [64, 8192];
+    let mut p = Program::new();
+    let x = p.input("x", DType::F32, &dims);
+    let y = p.call("softmax", &[x], &[AttrValue::Int(1)]);
+    let z = p.call("mul", &[y, y], &[]);
+    let s = p.reduce("sum", z, 1, false);
+    p.output("result", s);
+    let x = Random(14).tensor(&ty(DType::F32, &dims), None, false, false);
+    let run = |threads: usize| {
+        let compiled = compile(&p, Level::O2).with_threads(threads.try_into().unwrap());
+        assert_eq!(compiled.temporaries(), threads as u64 * 4 * dims[1]);
+        compiled.call(&[&x]).unwrap()[0].as_bytes().to_vec()
+    };
+    let one = run(1);
+    for threads in [2, 3, 7] {
+        assert!(run(threads) == one, "{threads} threads");
+    }
 }
 
 #[test]
