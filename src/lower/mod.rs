@@ -18,6 +18,7 @@ mod nest;
 mod object;
 mod scalar;
 mod sequence;
+mod split;
 mod stages;
 
 use std::sync::{Arc, Mutex};

@@ -33,13 +33,15 @@ pub(super) enum Gathered<'c, 'a> {
 }
 
 /// A point of the nest for [`scalar::body`].
-struct Here<'s, 'c, 'a> {
-    rows: &'s [Value<'c, 'a>],
-    inputs: Vec<Value<'c, 'a>>,
-    gathers: &'s [Gathered<'c, 'a>],
-    buffers: bool,
-    /// Are the inner dimensions those of an enclosing `linalg.generic`? Otherwise they are all of size 1.
-    in_generic: bool,
+pub(super) struct Here<'s, 'c, 'a> {
+    pub rows: &'s [Value<'c, 'a>],
+    pub inputs: Vec<Value<'c, 'a>>,
+    pub gathers: &'s [Gathered<'c, 'a>],
+    pub buffers: bool,
+    /// The indices of the inner dimensions; `None` where they are those of an enclosing `linalg.generic`.
+    pub inner: Option<Vec<Value<'c, 'a>>>,
+    /// By instruction: is it a comparison that is known to fail? Empty where none is.
+    pub compares: &'s [bool],
 }
 
 impl<'c, 'a> Point<'c, 'a> for Here<'_, 'c, 'a> {
@@ -50,11 +52,13 @@ impl<'c, 'a> Point<'c, 'a> for Here<'_, 'c, 'a> {
     fn index(&self, b: &Builder<'c, 'a>, d: usize) -> Result<Value<'c, 'a>, LowerError> {
         match d.checked_sub(self.rows.len()) {
             None => Ok(self.rows[d]),
-            Some(_) if !self.in_generic => b.constant_index(0),
-            Some(inner) => {
-                let dim = melior::ir::attribute::IntegerAttribute::new(b.int_type(64), inner as i64).into();
-                b.value("linalg.index", &[], b.index_type(), &[("dim", dim)])
-            }
+            Some(inner) => match &self.inner {
+                Some(at) => at.get(inner).copied().ok_or_else(|| refused("an index without a loop")),
+                None => {
+                    let dim = melior::ir::attribute::IntegerAttribute::new(b.int_type(64), inner as i64).into();
+                    b.value("linalg.index", &[], b.index_type(), &[("dim", dim)])
+                }
+            },
         }
     }
 
@@ -64,6 +68,10 @@ impl<'c, 'a> Point<'c, 'a> for Here<'_, 'c, 'a> {
 
     fn narrow_indices(&self) -> bool {
         self.buffers
+    }
+
+    fn outcome(&self, i: usize) -> Option<bool> {
+        self.compares.get(i).is_some_and(|known| *known).then_some(false)
     }
 
     fn gather(&self, b: &Builder<'c, 'a>, i: usize, at: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>, LowerError> {
@@ -106,7 +114,7 @@ fn fixed<'c, 'a>(
 }
 
 /// Is the coordinate the same all over a row of the nest? That of a dimension of size 1 is, wherever it stands.
-fn in_row(nest: &Nest, rows: usize, m: MapDim) -> bool {
+pub(super) fn in_row(nest: &Nest, rows: usize, m: MapDim) -> bool {
     match m {
         MapDim::Zero => true,
         MapDim::Dim(d) => d < rows || nest.domain[d] == 1,
@@ -114,7 +122,7 @@ fn in_row(nest: &Nest, rows: usize, m: MapDim) -> bool {
 }
 
 /// The coordinates of a point: those of the row, and 0 in the others, which are of size 1.
-fn point<'c, 'a>(
+pub(super) fn point<'c, 'a>(
     b: &Builder<'c, 'a>,
     rows: &[Value<'c, 'a>],
     map: &[MapDim],
@@ -195,7 +203,12 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
     }
 
     /// The buffer of the current row of `v`, if memory holds one row of it at a time. (Tensors are always whole.)
-    fn row(&self, b: &Builder<'c, 'a>, rows: usize, v: ValueId) -> Result<Option<Value<'c, 'a>>, LowerError> {
+    pub(super) fn row(
+        &self,
+        b: &Builder<'c, 'a>,
+        rows: usize,
+        v: ValueId,
+    ) -> Result<Option<Value<'c, 'a>>, LowerError> {
         match self.place(v) {
             Place::Row(offset) if self.memory.is_some() => {
                 let shape: Vec<u64> = self.shape(v).iter().skip(rows).copied().collect();
@@ -218,7 +231,9 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
             let at = point(b, rows, &r.map)?;
             inputs.push(self.scalar_at(b, rows.len(), r.value, &at)?);
         }
-        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), in_generic: false };
+        // Its inner dimensions are of size 1.
+        let inner = Some(vec![b.constant_index(0)?; nest.domain.len() - rows.len()]);
+        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), inner, compares: &[] };
         let values = scalar::body(b, self.schedule, nest, self.level, &here)?;
         for (r, v) in nest.results.iter().zip(values) {
             let stored = scalar::store(b, v, self.dtype(r.value))?;
@@ -228,7 +243,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
     }
 
     /// The element of `v` at known coordinates.
-    fn scalar_at(
+    pub(super) fn scalar_at(
         &mut self,
         b: &Builder<'c, 'a>,
         rows: usize,
@@ -314,6 +329,13 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         inner: &[u64],
         gathers: &[Gathered<'c, 'a>],
     ) -> Result<(), LowerError> {
+        let split = match self.splits(nest, rows.len()) {
+            Some(split) => {
+                let exception = self.exception(b, rows, nest, &split, gathers)?;
+                Some((split, exception))
+            }
+            None => None,
+        };
         let mut ins: Vec<Operand<'c, 'a>> = Vec::new();
         let mut sources = Vec::with_capacity(nest.reads.len());
         let needed = nest.body.needed(nest.roots());
@@ -348,7 +370,8 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
             nest.results.iter().map(|r| b.tensor(self.shape(r.value), b.stored(self.dtype(r.value)))).collect()
         };
         let (op, block) = b.generic(&Generic { ins: &ins, outs: &outs, iterators: &iterators, results: &results })?;
-        self.body(&b.at(block), block, rows, nest, &sources, ins.len(), gathers)?;
+        let compares = split.as_ref().map_or(&[][..], |(split, _)| &split.compares);
+        self.body(&b.at(block), block, rows, nest, &sources, ins.len(), gathers, compares)?;
         for (i, r) in nest.results.iter().enumerate() {
             if self.memory.is_none() {
                 self.set_tensor(r.value, result_of(op, i)?);
@@ -356,6 +379,9 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
                 let value = load_at(b, outs[i].value, true, &[], self.dtype(r.value))?;
                 self.write_scalar(b, rows, r, value)?;
             }
+        }
+        if let Some((split, exception)) = &split {
+            self.store_exception(b, rows, nest, split, exception)?;
         }
         Ok(())
     }
@@ -451,6 +477,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         sources: &[Source<'c, 'a>],
         ins: usize,
         gathers: &[Gathered<'c, 'a>],
+        compares: &[bool],
     ) -> Result<(), LowerError> {
         let mut inputs = Vec::with_capacity(sources.len());
         for s in sources {
@@ -462,7 +489,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
                 Source::None => argument(block, ins)?,
             });
         }
-        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), in_generic: true };
+        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), inner: None, compares };
         let values = scalar::body(b, self.schedule, nest, self.level, &here)?;
         let mut yielded = Vec::with_capacity(values.len());
         for (i, (r, v)) in nest.results.iter().zip(values).enumerate() {

@@ -19,6 +19,8 @@ pub(super) trait Point<'c, 'a> {
     fn previous(&self, b: &Builder<'c, 'a>) -> Result<Value<'c, 'a>, LowerError>;
     /// May indices be compared in 32 bits? Emitted text keeps the form of the specification (§7.3) instead.
     fn narrow_indices(&self) -> bool;
+    /// The outcome of the comparison that is instruction `i`, where it is known.
+    fn outcome(&self, i: usize) -> Option<bool>;
     /// An element of `gathers[i]` at coordinates of type `index`, as stored.
     fn gather(&self, b: &Builder<'c, 'a>, i: usize, at: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>, LowerError>;
 }
@@ -31,7 +33,18 @@ pub(super) fn body<'c, 'a>(
     level: Level,
     point: &dyn Point<'c, 'a>,
 ) -> Result<Vec<Value<'c, 'a>>, LowerError> {
-    let roots = nest.roots();
+    values(b, schedule, nest, &nest.roots(), level, point)
+}
+
+/// Emits what some instructions of a nest need; returns one value for each of them, as computed with.
+pub(super) fn values<'c, 'a>(
+    b: &Builder<'c, 'a>,
+    schedule: &Schedule,
+    nest: &Nest,
+    roots: &[InstId],
+    level: Level,
+    point: &dyn Point<'c, 'a>,
+) -> Result<Vec<Value<'c, 'a>>, LowerError> {
     let needed = nest.body.needed(roots.iter().copied());
     let mut values: Vec<Option<(Value<'c, 'a>, DType)>> = vec![None; needed.len()];
     for (i, inst) in nest.body.insts().iter().enumerate() {
@@ -64,6 +77,9 @@ pub(super) fn body<'c, 'a>(
                 let ((x, dtype), (y, _)) = (get(x)?, get(y)?);
                 (binary(b, *f, x, y, dtype)?, dtype)
             }
+            Inst::Compare(..) if let Some(outcome) = point.outcome(i) => {
+                (constant(b, f64::from(u8::from(outcome)), DType::Bool)?, DType::Bool)
+            }
             Inst::Compare(f, x, y) => {
                 let short = (*f == CompareFn::Eq && level.fuses() && point.narrow_indices()).then(|| narrow(nest, *x));
                 let value = match short.flatten() {
@@ -92,7 +108,7 @@ pub(super) fn body<'c, 'a>(
         values[i] = Some(value);
     }
     let root = |id: InstId| values[id.index()].map(|(v, _)| v).ok_or_else(|| super::builder::refused("an empty body"));
-    roots.into_iter().map(root).collect()
+    roots.iter().map(|id| root(*id)).collect()
 }
 
 /// The iteration dimension whose index `id` is, with its extent, if its indices fit 32 bits.

@@ -56,6 +56,10 @@ impl<'c, 'a> Point<'c, 'a> for Here<'_, 'c, 'a> {
         self.buffers
     }
 
+    fn outcome(&self, _: usize) -> Option<bool> {
+        None
+    }
+
     fn gather(&self, b: &Builder<'c, 'a>, i: usize, at: &[Value<'c, 'a>]) -> Result<Value<'c, 'a>, LowerError> {
         self.gathers.get(i).ok_or_else(|| refused("a gather without a source"))?.at(b, at, 0, self.buffers)
     }

@@ -69,7 +69,7 @@ impl Inst {
         }
     }
 
-    fn operands(&self) -> SmallVec<[InstId; 4]> {
+    pub fn operands(&self) -> SmallVec<[InstId; 4]> {
         let mut all = SmallVec::new();
         let _ = self.map(|i| {
             all.push(i);

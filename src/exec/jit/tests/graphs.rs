@@ -256,3 +256,43 @@ fn matrix_products_add_up_in_order_at_every_level() {
         assert_close(&got[1], &want[sum.index()], Tolerance { ulps, absolute }, &format!("{level}"));
     }
 }
+
+/// A fused scatter makes one point of each row an exception, which is computed apart in rows that are long enough.
+#[test]
+fn the_exception_of_a_row_is_the_point_that_the_scatter_writes() {
+    for (dtype, width) in
+        [DType::F32, DType::F64].into_iter().flat_map(|d| [1, 2, 31, 32, 33, 47, 64, 200].map(|w| (d, w)))
+    {
+        let dims = [3, width];
+        let mut p = Program::new();
+        let x = p.input("x", dtype, &dims);
+        let t = p.input("t", DType::I64, &[3]);
+        let u = p.input("u", dtype, &[3]);
+        let e = p.call("exp", &[x], &[]);
+        let dest = AttrValue::Type(ty(dtype, &dims));
+        let scattered = p.call("scatter_along_axis", &[u, t], &[AttrValue::Int(1), dest]);
+        let sum = p.reduce("sum", e, 1, true);
+        let sum = p.stretch(sum, &dims);
+        let scaled = p.call("mul", &[e, sum], &[]);
+        let y = p.call("sub", &[scaled, scattered], &[]);
+        let z = p.call("mul", &[scattered, x], &[]);
+        p.output("y", y);
+        p.output("z", z);
+        let last = width as i64 - 1;
+        let mut random = Random(15);
+        let x = random.tensor(&ty(dtype, &dims), None, false, false);
+        let u = random.tensor(&ty(dtype, &[3]), None, false, false);
+        for targets in [[0, last, last / 2], [last, 0, 0]] {
+            let t = ints(&[3], &targets);
+            let inputs = [&x, &t, &u];
+            let arrays: Vec<Array> = inputs.iter().map(|t| t.to_array().unwrap()).collect();
+            let want = evaluate(&p.graph, &p.registry, &arrays);
+            for level in Level::ALL {
+                let got = compile(&p, level).call(&inputs).unwrap();
+                let what = format!("{dtype} {width} {targets:?} {level}");
+                assert_close(&got[0], &want[y.index()], Tolerance { ulps: 64.0, absolute: 1e-6 }, &what);
+                assert_close(&got[1], &want[z.index()], Tolerance { ulps: 0.0, absolute: 0.0 }, &what);
+            }
+        }
+    }
+}
