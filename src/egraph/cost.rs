@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 
 use crate::ir::kernel::{BinaryFn, Kernel, Loop, MapDim, Scalar, UnaryFn};
+use crate::ir::target::ROW_BYTES;
 use crate::ir::{AttrValue, Call, OpId, Registry, TensorType};
 
 /// Cost units, summed over elements. Saturating: a huge shape is merely expensive.
@@ -24,6 +25,9 @@ const ARITHMETIC: Cost = 300;
 const CHOICE: Cost = 200;
 /// An element of a reduction.
 const REDUCTION: Cost = 500;
+/// An element of a reduction whose rows no second-level cache holds: whoever needs the result to go on with the row fetches
+/// it again.
+const REFETCH: Cost = 8_000;
 /// An element of a loop that must visit its points in order.
 const SEQUENTIAL: Cost = 2_000;
 /// An element copied from where a stretched dimension repeats it.
@@ -51,11 +55,14 @@ pub fn cost(
 }
 
 fn loop_cost(l: &Loop) -> Cost {
-    let mut per_point = scalar_cost(&l.body);
+    let mut per_point = scalar_cost(&l.body, l.domain.len());
     if l.sequence.is_some() {
         per_point += SEQUENTIAL;
     } else if l.reduce.is_some() {
         per_point += REDUCTION;
+        if row_bytes(l) > ROW_BYTES {
+            per_point += REFETCH;
+        }
     }
     if let Scalar::Input(i) = l.body
         && l.reduce.is_none()
@@ -72,10 +79,19 @@ fn loop_cost(l: &Loop) -> Cost {
     per_point.saturating_mul(l.points())
 }
 
-fn scalar_cost(s: &Scalar) -> Cost {
+/// Bytes that lie between the first and the last element of one reduction.
+fn row_bytes(l: &Loop) -> u64 {
+    let first = (0..l.domain.len()).find(|d| !l.result_map.contains(&MapDim::Dim(*d))).unwrap_or(l.domain.len());
+    l.domain[first..].iter().fold(l.dtype.size(), |bytes, d| bytes.saturating_mul(*d))
+}
+
+/// The cost of a scalar at each point of a loop of that many dimensions.
+fn scalar_cost(s: &Scalar, dims: usize) -> Cost {
+    let scalar_cost = |s: &Scalar| scalar_cost(s, dims);
     match s {
         Scalar::Input(_) | Scalar::Index(_) | Scalar::Previous => 0,
         Scalar::Constant(..) => CONSTANT,
+        Scalar::Gather(_, at) if in_order(at, dims) => COPY,
         Scalar::Gather(_, at) => GATHER + at.iter().map(scalar_cost).sum::<Cost>(),
         Scalar::Select(c, a, b) => CHOICE + scalar_cost(c) + scalar_cost(a) + scalar_cost(b),
         Scalar::Compare(_, a, b) => CHOICE + scalar_cost(a) + scalar_cost(b),
@@ -100,15 +116,26 @@ fn scalar_cost(s: &Scalar) -> Cost {
     }
 }
 
+/// Do neighbours along the innermost dimension read neighbours, at places known from the shapes alone?
+fn in_order(at: &[Scalar], dims: usize) -> bool {
+    let Some(inner) = dims.checked_sub(1) else { return false };
+    let steps: Option<Vec<i64>> = at.iter().map(|c| c.affine(inner)).collect();
+    steps.is_some_and(|steps| match steps.split_last() {
+        Some((last, before)) => *last == 1 && before.iter().all(|s| *s == 0),
+        None => false,
+    })
+}
+
 /// The model in words, for `--explain-cost` and the documentation.
 pub fn describe() -> String {
-    let rows: [(&str, Cost); 10] = [
+    let rows: [(&str, Cost); 11] = [
         ("each operator call", CALL),
         ("exp, log, tanh, pow per element", TRANSCENDENTAL),
         ("division, square root per element", DIVISION),
         ("addition, multiplication, .. per element", ARITHMETIC),
         ("comparison, selection per element", CHOICE),
         ("reduction, per element read", REDUCTION),
+        ("the same where its row is larger than a second-level cache, besides", REFETCH),
         ("scan or scatter, per element read", SEQUENTIAL),
         ("copy to a stretched dimension, per element", COPY),
         ("copy against memory order, per element", STRIDED),

@@ -403,9 +403,9 @@ impl Run<'_> {
     }
 }
 
-/// Do the conditions of a rule hold for a match?
+/// Do the conditions of a rule hold for a match, and is it worth trying there?
 fn fires(rule: &Rewrite, bindings: &mut Bindings<'_, Id>, builder: &mut SpaceBuilder<'_>) -> Result<bool, Diagnostics> {
-    for condition in &rule.head.conditions {
+    for condition in rule.head.conditions.iter().chain(&rule.head.worth) {
         if !bindings.condition(condition, builder).map_err(|e| ill_typed(rule, &e))? {
             return Ok(false);
         }

@@ -12,7 +12,10 @@ pub fn commutes(rule: &Rewrite) -> Option<OpId> {
     let [Pattern::Var(a), Pattern::Var(b)] = operands.as_slice() else { return None };
     let TermKind::Op { op: right, operands: swapped, .. } = &rule.right.kind else { return None };
     let [x, y] = swapped.as_slice() else { return None };
-    let plain = rule.head.conditions.is_empty() && rule.head.domain.is_empty() && attrs.is_empty();
+    let plain = rule.head.conditions.is_empty()
+        && rule.head.worth.is_empty()
+        && rule.head.domain.is_empty()
+        && attrs.is_empty();
     match (&x.kind, &y.kind) {
         (TermKind::Var(x), TermKind::Var(y)) if plain && op == right && x == b && y == a && a != b => Some(*op),
         _ => None,

@@ -218,6 +218,27 @@ impl Scalar {
         Scalar::Select(Box::new(c), Box::new(a), Box::new(b))
     }
 
+    /// Is it made of indices and constants by `+`, `-` and `*`, and if so, how far apart are its values at neighbours along
+    /// dimension `d`? Places that are computed so are known from the shapes alone.
+    pub fn affine(&self, d: usize) -> Option<i64> {
+        let constant = |s: &Scalar| match s {
+            Scalar::Constant(v, DType::I64) => Some(*v as i64),
+            _ => None,
+        };
+        match self {
+            Scalar::Index(i) => Some(i64::from(*i == d)),
+            Scalar::Constant(_, DType::I64) => Some(0),
+            Scalar::Binary(BinaryFn::Add, a, b) => a.affine(d)?.checked_add(b.affine(d)?),
+            Scalar::Binary(BinaryFn::Sub, a, b) => a.affine(d)?.checked_sub(b.affine(d)?),
+            Scalar::Binary(BinaryFn::Mul, a, b) => match (constant(a), constant(b)) {
+                (_, Some(factor)) => a.affine(d)?.checked_mul(factor),
+                (Some(factor), None) => b.affine(d)?.checked_mul(factor),
+                (None, None) => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Does it read at computed places?
     fn gathers(&self) -> bool {
         match self {

@@ -14,6 +14,7 @@ pub mod operator;
 pub mod ops;
 pub mod print;
 pub mod range;
+pub mod target;
 pub mod types;
 
 pub use array::{Array, Precision, Values};

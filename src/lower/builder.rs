@@ -14,8 +14,8 @@ use melior::ir::{
 };
 
 use super::LowerError;
-use crate::ir::DType;
 use crate::ir::kernel::MapDim;
+use crate::ir::{DType, Shape};
 
 /// An integer that MLIR takes for "known at run time only".
 const DYNAMIC: i64 = i64::MIN;
@@ -272,6 +272,32 @@ impl<'c, 'a> Builder<'c, 'a> {
             ("operandSegmentSizes", segments),
         ];
         self.value("memref.subview", &operands, ty, &attributes)
+    }
+
+    /// The part of a whole buffer that is `length` long from `begin` on along one dimension.
+    pub fn stretch_of(
+        &self,
+        whole: Value<'c, 'a>,
+        shape: &Shape,
+        element: Type<'c>,
+        dim: usize,
+        begin: Value<'c, 'a>,
+        length: Value<'c, 'a>,
+    ) -> Result<Value<'c, 'a>, LowerError> {
+        let layout = shape.strides().iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        let layout = self.attribute(&format!("strided<[{layout}], offset: ?>"))?;
+        let only = |here: i64, elsewhere: &dyn Fn(usize) -> i64| -> Vec<i64> {
+            (0..shape.rank()).map(|d| if d == dim { here } else { elsewhere(d) }).collect()
+        };
+        let sizes = only(DYNAMIC, &|d| shape[d] as i64);
+        let ty = MemRefType::new(element, &sizes, Some(layout), None).into();
+        let attributes = [
+            ("static_offsets", self.i64s(&only(DYNAMIC, &|_| 0))),
+            ("static_sizes", self.i64s(&sizes)),
+            ("static_strides", self.i64s(&vec![1; shape.rank()])),
+            ("operandSegmentSizes", self.i32s(&[1, 1, 1, 0])),
+        ];
+        self.value("memref.subview", &[whole, begin, length], ty, &attributes)
     }
 
     /// A `linalg.generic`. On tensors the results are those of the operation, of the types of `outs`; on buffers there

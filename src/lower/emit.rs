@@ -19,6 +19,14 @@ pub(super) struct Memory<'c, 'a> {
     pub entry: BlockRef<'c, 'a>,
 }
 
+/// The points of a nest that are computed, where it is not all of them: a stretch of one dimension.
+#[derive(Clone, Copy)]
+pub(super) struct Stretch<'c, 'a> {
+    pub dim: usize,
+    pub begin: Value<'c, 'a>,
+    pub length: Value<'c, 'a>,
+}
+
 /// Emits the steps of one schedule into one function.
 pub(super) struct Emitter<'c, 'a, 's> {
     pub schedule: &'s Schedule,
@@ -26,6 +34,8 @@ pub(super) struct Emitter<'c, 'a, 's> {
     pub inputs: Vec<Value<'c, 'a>>,
     /// `None` where values are tensors.
     pub memory: Option<Memory<'c, 'a>>,
+    /// Of nests without rows.
+    pub stretch: Option<Stretch<'c, 'a>>,
     /// Tensors so far, by value.
     tensors: Vec<Option<Value<'c, 'a>>>,
     /// Scalars of the current row, as stored. Looked up only.
@@ -46,6 +56,7 @@ impl<'c, 'a, 's> Emitter<'c, 'a, 's> {
             level,
             inputs,
             memory,
+            stretch: None,
             tensors: vec![None; schedule.values.len()],
             registers: FxHashMap::default(),
             slots: FxHashMap::default(),

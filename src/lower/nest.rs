@@ -40,6 +40,8 @@ pub(super) struct Here<'s, 'c, 'a> {
     pub buffers: bool,
     /// The indices of the inner dimensions; `None` where they are those of an enclosing `linalg.generic`.
     pub inner: Option<Vec<Value<'c, 'a>>>,
+    /// Where the loop begins that computes a stretch of a dimension.
+    pub begin: Option<(usize, Value<'c, 'a>)>,
     /// By instruction: is it a comparison that is known to fail? Empty where none is.
     pub compares: &'s [bool],
 }
@@ -56,7 +58,11 @@ impl<'c, 'a> Point<'c, 'a> for Here<'_, 'c, 'a> {
                 Some(at) => at.get(inner).copied().ok_or_else(|| refused("an index without a loop")),
                 None => {
                     let dim = melior::ir::attribute::IntegerAttribute::new(b.int_type(64), inner as i64).into();
-                    b.value("linalg.index", &[], b.index_type(), &[("dim", dim)])
+                    let index = b.value("linalg.index", &[], b.index_type(), &[("dim", dim)])?;
+                    match self.begin {
+                        Some((dim, begin)) if dim == d => b.value("arith.addi", &[index, begin], b.index_type(), &[]),
+                        _ => Ok(index),
+                    }
                 }
             },
         }
@@ -233,7 +239,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         }
         // Its inner dimensions are of size 1.
         let inner = Some(vec![b.constant_index(0)?; nest.domain.len() - rows.len()]);
-        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), inner, compares: &[] };
+        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), inner, begin: None, compares: &[] };
         let values = scalar::body(b, self.schedule, nest, self.level, &here)?;
         for (r, v) in nest.results.iter().zip(values) {
             let stored = scalar::store(b, v, self.dtype(r.value))?;
@@ -303,7 +309,12 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         }
         let whole = self.whole(b, v)?;
         if rows.is_empty() {
-            return Ok(Operand { value: whole, map: map.to_vec(), element });
+            let along = self.stretch.and_then(|s| Some((s, map.iter().position(|m| *m == MapDim::Dim(s.dim))?)));
+            let value = match along {
+                Some((s, d)) => b.stretch_of(whole, self.shape(v), element, d, s.begin, s.length)?,
+                None => whole,
+            };
+            return Ok(Operand { value, map: map.to_vec(), element });
         }
         let at = fixed(b, rows, map)?;
         let free = map.iter().zip(&at).filter(|(_, a)| a.is_none()).map(|(m, _)| *m);
@@ -489,7 +500,8 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
                 Source::None => argument(block, ins)?,
             });
         }
-        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), inner: None, compares };
+        let begin = self.stretch.map(|s| (s.dim, s.begin));
+        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), inner: None, begin, compares };
         let values = scalar::body(b, self.schedule, nest, self.level, &here)?;
         let mut yielded = Vec::with_capacity(values.len());
         for (i, (r, v)) in nest.results.iter().zip(values).enumerate() {

@@ -89,7 +89,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
                 zero // not a part of what is computed first
             });
         }
-        let mut here = Here { rows, inputs, gathers, buffers: true, inner: None, compares: &[] };
+        let mut here = Here { rows, inputs, gathers, buffers: true, inner: None, begin: None, compares: &[] };
         let index = scalar::values(b, self.schedule, nest, &[split.index], self.level, &here)?[0];
         let long = b.int_type(64);
         let (least, end) = (b.constant_int(0, long)?, b.constant_int(nest.domain[split.dim] as i64, long)?);

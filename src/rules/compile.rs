@@ -165,6 +165,7 @@ pub fn walk<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
 #[derive(Default)]
 pub(super) struct Parts {
     conditions: Vec<AttrTerm>,
+    worth: Vec<AttrTerm>,
     domain: Vec<DomainFact>,
     pub(super) examples: Vec<Example>,
     /// The operator of a VJP.
@@ -176,18 +177,8 @@ impl Parts {
     pub(super) fn line(&mut self, scope: &mut Scope<'_>, line: &Line, bag: &mut Diagnostics) {
         match line {
             Line::Bind { name, value } => scope.define(name, value, bag),
-            Line::Where(condition) => match scope.compile(condition, bag) {
-                Some(Compiled::Attr(condition)) => self.conditions.push(condition),
-                Some(Compiled::Tensor(tensor)) => bag.push(
-                    Diagnostic::error(
-                        "E0408",
-                        "a `where` line is about shapes, types and attributes, not about elements",
-                    )
-                    .at(tensor.span, "this is a tensor")
-                    .help("what must hold of all elements stands in a `domain` line, e.g. `domain x >= 0.0`"),
-                ),
-                None => {}
-            },
+            Line::Where(condition) => self.conditions.extend(attribute_condition("where", scope, condition, bag)),
+            Line::When(condition) => self.worth.extend(attribute_condition("when", scope, condition, bag)),
             Line::Domain(condition) => self.domain(scope, condition, bag),
             Line::Example { condition, conclusion: None, span } => {
                 self.examples.extend(example::compile(condition, *span, self.operator, scope.library, bag));
@@ -271,10 +262,40 @@ impl Parts {
             vars: scope.vars,
             locals: scope.locals,
             conditions: self.conditions,
+            worth: self.worth,
             domain: self.domain,
             examples: self.examples,
             extent: Extent::default(),
         }
+    }
+}
+
+/// What a `where` or `when` line says.
+fn attribute_condition(word: &str, scope: &mut Scope<'_>, condition: &Expr, bag: &mut Diagnostics) -> Option<AttrTerm> {
+    match scope.compile(condition, bag)? {
+        Compiled::Attr(condition) => Some(condition),
+        Compiled::Tensor(tensor) => {
+            bag.push(
+                Diagnostic::error(
+                    "E0408",
+                    format!("a `{word}` line is about shapes, types and attributes, not about elements"),
+                )
+                .at(tensor.span, "this is a tensor")
+                .help("what must hold of all elements stands in a `domain` line, e.g. `domain x >= 0.0`"),
+            );
+            None
+        }
+    }
+}
+
+/// Rules other than rewrites are not chosen by what is worth trying.
+pub(super) fn no_when(head: &RuleHead, bag: &mut Diagnostics) {
+    for condition in &head.worth {
+        bag.push(
+            Diagnostic::error("E0411", "`when` says where a rewrite is worth trying, and this is no rewrite")
+                .at(condition.span, "not possible here")
+                .help("write `where`, which says where the rule holds"),
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! `def` items to composites.
 
-use super::compile::{Parts, constant, rule_ref, walk};
+use super::compile::{Parts, constant, no_when, rule_ref, walk};
 use super::extent::measure;
 use super::rule::{Def, VarKind};
 use super::scope::{Library, Scope, kind_of_value};
@@ -135,6 +135,7 @@ pub fn compile_def(item: &DefItem, library: &Library<'_>, sources: &SourceMap, b
     }
     let result = result?;
     let mut head = parts.head(scope, rule_ref(&item.name.name, item.name.span, sources), &item.doc, item.span);
+    no_when(&head, bag);
     head.extent = measure(&head, [&result], library, bag)?;
     Some(Def { name: item.name.name.clone(), signature, params, result, not_a_derivative, head })
 }
@@ -173,7 +174,7 @@ fn attr_use(name: &str, item: &DefItem, library: &Library<'_>) -> Option<(AttrKi
         }
     };
     for line in &item.lines {
-        if let Line::Bind { value, .. } | Line::Where(value) = line {
+        if let Line::Bind { value, .. } | Line::Where(value) | Line::When(value) = line {
             walk(value, &mut visit);
         }
     }

@@ -64,7 +64,7 @@ pub(super) fn measure<'t>(
         measure.locals.push(extent);
         whole = whole.and(extent);
     }
-    let attrs = head.conditions.iter().chain(head.domain.iter().map(|d| &d.bound));
+    let attrs = head.conditions.iter().chain(&head.worth).chain(head.domain.iter().map(|d| &d.bound));
     whole = attrs.fold(whole, |whole, attr| whole.and(measure.attr(attr)));
     whole = conclusions.into_iter().fold(whole, |whole, term| whole.and(measure.term(term)));
     let complaint = if whole.calls > MAX_CALLS {

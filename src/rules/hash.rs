@@ -95,6 +95,7 @@ fn lines(out: &mut String, lines: &[Line]) {
             Line::Bind { name, value } => format!("{} = {}", name.name, text(value)),
             Line::BindIndexed { name, index, value } => format!("{}[{}] = {}", name.name, index.name, text(value)),
             Line::Where(condition) => format!("where {}", text(condition)),
+            Line::When(condition) => format!("when {}", text(condition)),
             Line::Domain(condition) => format!("domain {}", text(condition)),
             Line::Kink { condition, name, value, .. } => {
                 format!("kink {}: {} = {}", text(condition), name.name, text(value))

@@ -36,6 +36,8 @@ pub struct RuleHead {
     pub locals: Vec<Local>,
     /// `where` lines: the rule applies only if all are true.
     pub conditions: Vec<AttrTerm>,
+    /// `when` lines of a rewrite: it is tried only if all are true, and what it promises holds without them.
+    pub worth: Vec<AttrTerm>,
     /// `domain` lines: facts about values that must be proved.
     pub domain: Vec<DomainFact>,
     pub examples: Vec<Example>,

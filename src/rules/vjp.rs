@@ -1,6 +1,6 @@
 //! `vjp` items to compiled VJPs.
 
-use super::compile::{Parts, constant, rule_ref, word_in};
+use super::compile::{Parts, constant, no_when, rule_ref, word_in};
 use super::example;
 use super::extent::measure;
 use super::rule::{AttrPattern, Conclusion, Kink, VarKind, Vjp};
@@ -204,6 +204,7 @@ pub fn compile_vjp(item: &VjpItem, library: &Library<'_>, sources: &SourceMap, b
     let conclusions: Vec<Conclusion> = conclusions.found.into_iter().flatten().map(|(c, _)| c).collect();
     let not_a_derivative = parts.not_a_derivative;
     let mut head = parts.head(scope, rule_ref(&name, item.op.span, sources), &item.doc, item.span);
+    no_when(&head, bag);
     let terms = conclusions.iter().filter_map(|c| match c {
         Conclusion::Cotangent(term) => Some(term),
         Conclusion::NoCotangent(_) => None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::nest::{Nest, ValueId};
 use super::{Place, Schedule, ScheduleError, Site, Value};
-use crate::ir::kernel::{MapDim, Read, Scalar, Source};
+use crate::ir::kernel::{BinaryFn, MapDim, Read, Scalar, Source};
 use crate::ir::{Check, DType, Graph, Kernel, Level, Loop, NodeId, NodeKind, Registry, Shape, TensorType};
 
 /// A piece of work before grouping.
@@ -24,6 +24,8 @@ struct Events<'a> {
     schedule: Schedule,
     units: Vec<Unit>,
     done: Vec<bool>,
+    /// By node: is every element one of another value, at a place known from the shapes, which is no plain map of indices?
+    moved: Vec<bool>,
     /// Sites whose check has been emitted, by (indices, size).
     emitted: BTreeMap<(ValueId, u64), usize>,
 }
@@ -46,6 +48,7 @@ pub(super) fn units(graph: &Graph, registry: &Registry, level: Level) -> Result<
         schedule,
         units: Vec::new(),
         done: vec![false; graph.len()],
+        moved: vec![false; graph.len()],
         emitted: BTreeMap::new(),
     };
     for (i, input) in graph.inputs.iter().enumerate() {
@@ -181,7 +184,7 @@ impl Events<'_> {
                 (value, self.schedule.value(value).ty.shape.clone())
             };
             let nest = Nest::of(id, l, value, &resolve);
-            self.units.push(Unit::Nest(nest));
+            self.nest(id, nest);
         }
         Ok(())
     }
@@ -193,7 +196,15 @@ impl Events<'_> {
         let (to_long, from_long) = (long(&to_shape), long(&from_shape));
         let sizes = |shape: &[u64], dims: &[usize]| -> Vec<u64> { dims.iter().map(|d| shape[*d]).collect() };
         if !self.schedule.level.fuses() || sizes(&to_shape, &to_long) != sizes(&from_shape, &from_long) {
-            self.schedule.values[id.index()].place = Place::View(from.into());
+            match self.split(&from_shape, &to_shape).filter(|_| self.only_moved(from)) {
+                Some(at) => {
+                    let body = Scalar::Gather(Source::Operand(0), at);
+                    let l = Loop::elementwise(&to_shape, self.graph.ty(id).dtype, 0, body);
+                    let nest = Nest::of(id, &l, id.into(), &|_| (from.into(), from_shape.clone()));
+                    self.nest(id, nest);
+                }
+                None => self.schedule.values[id.index()].place = Place::View(from.into()),
+            }
             return;
         }
         let mut map = vec![MapDim::Zero; from_shape.len()];
@@ -205,5 +216,43 @@ impl Events<'_> {
         l.inputs.push(Read { source: Source::Operand(0), map });
         let nest = Nest::of(id, &l, id.into(), &|_| (from.into(), from_shape.clone()));
         self.units.push(Unit::Nest(nest));
+    }
+
+    fn nest(&mut self, id: NodeId, nest: Nest) {
+        self.moved[id.index()] = nest.is_map() && !nest.gathers.is_empty() && nest.work() == (0, 0);
+        self.units.push(Unit::Nest(nest));
+    }
+
+    /// Is the value elements of others at places known from the shapes, like those of a slice? It is then read where they are,
+    /// whereas a view of it would have to be stored. (Nothing is gained where it is stored anyway.)
+    fn only_moved(&self, value: NodeId) -> bool {
+        self.moved[value.index()] && self.graph.outputs.iter().all(|o| o.node != value)
+    }
+
+    /// Where the elements of a reshape that only splits dimensions stand in its operand.
+    fn split(&self, from: &Shape, to: &Shape) -> Option<Vec<Scalar>> {
+        let mut dims = to.iter().enumerate().filter(|(_, size)| **size != 1);
+        let int = |v: u64| Scalar::constant(v as f64, DType::I64);
+        let mut at = Vec::with_capacity(from.rank());
+        for size in from.iter() {
+            let (mut covered, mut place) = (1u64, int(0));
+            while covered < *size {
+                let (d, extent) = dims.next()?;
+                place = match covered {
+                    1 => Scalar::Index(d),
+                    _ => Scalar::binary(
+                        BinaryFn::Add,
+                        Scalar::binary(BinaryFn::Mul, place, int(*extent)),
+                        Scalar::Index(d),
+                    ),
+                };
+                covered = covered.checked_mul(*extent)?;
+            }
+            if covered != *size {
+                return None;
+            }
+            at.push(place);
+        }
+        dims.next().is_none().then_some(at)
     }
 }

@@ -403,11 +403,31 @@ impl Nest {
         all
     }
 
-    /// Instructions that compute: (arithmetic, of those the expensive ones).
+    /// Which instructions are made of indices and constants by `+`, `-` and `*`: a loop steps through their values.
+    fn affine(&self) -> Vec<bool> {
+        let mut affine: Vec<bool> = Vec::with_capacity(self.body.insts.len());
+        let constant = |id: &InstId| matches!(self.body.inst(*id), Inst::Constant(_, DType::I64));
+        for inst in &self.body.insts {
+            affine.push(match inst {
+                Inst::Index(_) | Inst::Constant(_, DType::I64) => true,
+                Inst::Binary(BinaryFn::Add | BinaryFn::Sub, a, b) => affine[a.index()] && affine[b.index()],
+                Inst::Binary(BinaryFn::Mul, a, b) => {
+                    affine[a.index()] && affine[b.index()] && (constant(a) || constant(b))
+                }
+                _ => false,
+            });
+        }
+        affine
+    }
+
+    /// Instructions that compute: (arithmetic, of those the expensive ones). Reading at an affine place is reading.
     pub fn work(&self) -> (usize, usize) {
         let mut work = (0, 0);
-        for inst in self.body.insts() {
+        let affine = self.affine();
+        for (i, inst) in self.body.insts().iter().enumerate() {
             match inst {
+                _ if affine[i] => {}
+                Inst::Gather(_, coords) if coords.iter().all(|c| affine[c.index()]) => {}
                 Inst::Input(_) | Inst::Index(_) | Inst::Constant(..) | Inst::Previous => {}
                 Inst::Unary(f, _) => {
                     work.0 += 1;

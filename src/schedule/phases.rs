@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::{GroupKind, Schedule, Step};
+use super::nest::{Nest, ValueId};
+use super::{Group, GroupKind, Place, Schedule, Step};
+use crate::ir::kernel::identity;
 use crate::ir::volume;
 
 /// Points of a row group from which on sharing it is worth starting threads.
@@ -12,8 +14,8 @@ const SHARED_POINTS: u64 = 1 << 18;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phase {
     pub steps: Range<usize>,
-    /// Rows of the phase's only group, which may be computed in any order and by several threads; `None` where there is
-    /// no such freedom.
+    /// Rows of the phase's only group, or points along one dimension of it, which may be computed in any order and by several
+    /// threads; `None` where there is no such freedom.
     pub rows: Option<u64>,
 }
 
@@ -31,14 +33,37 @@ impl Schedule {
         phases
     }
 
-    /// The rows of a large group. A row reads and writes nothing of another row, and each thread has scratch memory of its
-    /// own, so results do not depend on who computes which.
+    /// How much of a large group there is to share. A row, or a point where nothing is reduced, reads and writes nothing of
+    /// another one, and each thread has scratch memory of its own, so results do not depend on who computes which.
     fn shared_rows(&self, step: &Step) -> Option<u64> {
         let Step::Run(g) = step else { return None };
         let group = &self.groups[*g];
-        let GroupKind::Rows(rows) = &group.kind else { return None };
         let points = group.nests.iter().fold(0u64, |sum, n| sum.saturating_add(n.points()));
-        let rows = volume(rows);
-        (rows > 1 && points >= SHARED_POINTS).then_some(rows)
+        if points < SHARED_POINTS || !self.level.fuses() {
+            return None;
+        }
+        let rows = match &group.kind {
+            GroupKind::Rows(rows) => volume(rows),
+            GroupKind::Single | GroupKind::Loops => group.nests.first()?.domain[self.shared_dim(group)?],
+        };
+        (rows > 1).then_some(rows)
+    }
+
+    /// The dimension of a group without rows whose points threads may share: the outermost of more than one point, if its
+    /// nests are maps over the same points, all results have them in order, and no point reads memory that another one writes.
+    pub fn shared_dim(&self, group: &Group) -> Option<usize> {
+        let domain = &group.nests.first()?.domain;
+        let own = identity(domain.len());
+        let in_order = |n: &Nest| n.is_map() && n.domain == *domain && n.results.iter().all(|r| r.map == own);
+        if !group.rows().is_empty() || !group.nests.iter().all(in_order) {
+            return None;
+        }
+        let place = |v: ValueId| self.value(self.root(v)).place;
+        let written: Vec<Place> = group.nests.iter().flat_map(|n| n.results.iter().map(|r| place(r.value))).collect();
+        let apart = |n: &Nest| {
+            let elsewhere = n.reads.iter().filter(|r| r.map != own || self.root(r.value) != r.value).map(|r| r.value);
+            elsewhere.chain(n.gathers.iter().copied()).all(|v| !written.contains(&place(v)))
+        };
+        group.nests.iter().all(apart).then(|| domain.iter().position(|d| *d > 1)).flatten()
     }
 }

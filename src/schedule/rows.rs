@@ -5,11 +5,9 @@ use super::fuse::{aligned, merge, pinned};
 use super::nest::{Inst, Nest, ValueId};
 use super::{Group, GroupKind, Schedule, Step};
 use crate::ir::kernel::MapDim;
+use crate::ir::target::ROW_BYTES;
 use crate::ir::{Graph, volume};
 
-/// Bytes of one row up to which a group gives up outer dimensions to take in another nest: what a core's second-level
-/// cache holds. Part of the fixed target description (DESIGN §7), so that schedules do not depend on the machine.
-const ROW_BYTES: u64 = 1 << 20;
 /// How many open groups are looked at for a nest to join.
 const WINDOW: usize = 8;
 
@@ -262,6 +260,7 @@ pub(super) fn shared_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Opt
         let element = n.results.iter().map(|r| schedule.value(r.value).ty.dtype.size()).max().unwrap_or(8);
         volume(&n.domain[rows..]).saturating_mul(element)
     };
+    // A group gives up outer dimensions only where its rows then still fit the cache.
     let shrinks = rows < group.rows.len() || rows < prefix;
     let fits = || group.nests.iter().chain([nest]).all(|n| inner_bytes(n) <= ROW_BYTES);
     (rows > 0 && (!shrinks || fits())).then_some(Shared { rows, values })

@@ -230,6 +230,8 @@ pub enum Line {
     BindIndexed { name: Ident, index: Ident, value: Expr },
     /// `where cond`
     Where(Expr),
+    /// `when cond`
+    When(Expr),
     /// `domain cond`
     Domain(Expr),
     /// `kink cond: name = expr`

@@ -110,7 +110,7 @@ fn elsewhere(
     let word = |i: usize| tokens.get(i).map_or("", |t| t.text(text));
     let Some(before) = i.checked_sub(1) else { return nothing };
     // `where s = shape(x)`
-    if matches!(word(before), "where" | "domain" | "kink" | "example") && word(i + 1) == "=" {
+    if matches!(word(before), "where" | "when" | "domain" | "kink" | "example") && word(i + 1) == "=" {
         return (Some(i + 1), Some(("`==`", "conditions compare with `==`; `=` binds a name")));
     }
     // A `def` whose last line is a plain expression.
@@ -160,7 +160,7 @@ fn hint(positives: &[Rule], token: Option<&Token>, place: Option<&Place<'_>>, ne
     };
     let behind_expression = wants(Rule::infix);
     // `wher rank(x) > 0`
-    let statement = closest(before, ["where", "domain", "kink", "example", "not_a_derivative"]);
+    let statement = closest(before, ["where", "when", "domain", "kink", "example", "not_a_derivative"]);
     let help = if special.is_some() {
         return special;
     } else if let Some(help) = place.and_then(Place::help) {

@@ -295,6 +295,7 @@ impl ItemReader<'_> {
         let (mut idents, mut exprs) = (idents.into_iter(), exprs.into_iter());
         Some(match rule {
             Rule::where_line => Line::Where(exprs.next()?),
+            Rule::when_line => Line::When(exprs.next()?),
             Rule::domain => Line::Domain(exprs.next()?),
             Rule::example => {
                 let condition = exprs.next()?;
@@ -415,6 +416,7 @@ def one(x) { => x }";
                 Line::Bind { .. } => "bind",
                 Line::BindIndexed { .. } => "each",
                 Line::Where(_) => "where",
+                Line::When(_) => "when",
                 Line::Domain(_) => "domain",
                 Line::Kink { .. } => "kink",
                 Line::Example { .. } => "example",

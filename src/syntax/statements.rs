@@ -135,7 +135,7 @@ fn is_start(tokens: &[Token], i: usize, text: &str) -> bool {
         Kind::Bar => true,
         Kind::Punctuation => matches!(word(i), "=>" | "<=>"),
         Kind::Word => {
-            matches!(word(i), "where" | "domain" | "kink" | "example" | "not_a_derivative")
+            matches!(word(i), "where" | "when" | "domain" | "kink" | "example" | "not_a_derivative")
                 || word(i + 1) == "="
                 || (word(i + 1), word(i + 3), word(i + 4)) == ("[", "]", "=")
         }

@@ -115,7 +115,7 @@ fn closure(vjp: &Vjp, rules: &RuleSet) -> Option<Diagnostic> {
 
 /// Another rewrite of the same left side, and no condition to tell them apart.
 fn overlap(rewrite: &Rewrite, rules: &RuleSet) -> Option<Diagnostic> {
-    let plain = |r: &Rewrite| r.head.conditions.is_empty() && r.head.domain.is_empty();
+    let plain = |r: &Rewrite| r.head.conditions.is_empty() && r.head.worth.is_empty() && r.head.domain.is_empty();
     let other = rules.rewrites().iter().find(|other| {
         other.head.rule.name < rewrite.head.rule.name && other.left == rewrite.left && plain(other) && plain(rewrite)
     })?;

@@ -13,6 +13,8 @@ mod fuzz_seeds;
 mod hostile_text;
 mod language;
 mod library;
+#[cfg(feature = "codegen")]
+mod long_rows;
 mod losses;
 mod masks;
 mod memory;

@@ -279,6 +279,8 @@ impl Edits<'_> {
                     self.drop_line("drop where", "where", condition);
                     self.expr(condition, Place::Attr);
                 }
+                // What is worth trying is no claim.
+                Line::When(_) => {}
                 Line::Domain(condition) => {
                     self.drop_line("drop domain", "domain", condition);
                     self.expr(condition, Place::Attr);

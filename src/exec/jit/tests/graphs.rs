@@ -296,3 +296,44 @@ fn the_exception_of_a_row_is_the_point_that_the_scatter_writes() {
         }
     }
 }
+
+/// Maps of large tensors are shared along their first dimension: elements read in another order, indices, results written over
+/// what they are computed from.
+#[test]
+fn threads_share_maps_too() {
+    for dims in [vec![700, 401], vec![1, 280_707], vec![280_707], vec![7, 1, 40_101], vec![401, 1, 700]] {
+        let mut p = Program::new();
+        let x = p.input("x", DType::F32, &dims);
+        let turned: Vec<u64> = dims.iter().rev().copied().collect();
+        let z = p.input("z", DType::F32, &turned);
+        let order: Vec<i64> = (0..dims.len() as i64).rev().collect();
+        let z = p.call("transpose", &[z], &[AttrValue::Ints(order)]);
+        let axis = dims.iter().position(|d| *d > 1).unwrap() as i64;
+        let back = p.call("reverse", &[x], &[AttrValue::Ints(vec![axis])]);
+        let e = p.call("exp", &[x], &[]);
+        let shape = AttrValue::Ints(dims.iter().map(|d| *d as i64).collect());
+        let index = p.call("iota", &[], &[shape, AttrValue::Int(axis), AttrValue::DType(DType::F32)]);
+        let a = p.call("mul", &[e, z], &[]);
+        let b = p.call("add", &[a, index], &[]);
+        let c = p.call("sub", &[e, back], &[]);
+        let d = p.call("mul", &[c, c], &[]);
+        p.output("b", b);
+        p.output("d", d);
+        let mut random = Random(16);
+        let inputs: Vec<Tensor> =
+            p.graph.inputs.iter().map(|i| random.tensor(p.graph.ty(*i), None, false, false)).collect();
+        let inputs: Vec<&Tensor> = inputs.iter().collect();
+        let serial = compile(&p, Level::O2).with_threads(1.try_into().unwrap()).call(&inputs).unwrap();
+        for threads in [2, 3, 5] {
+            let compiled = compile(&p, Level::O2).with_threads(threads.try_into().unwrap());
+            assert!(compiled.phases.iter().any(|p| p.rows.is_some()), "nothing is shared");
+            for (a, b) in compiled.call(&inputs).unwrap().iter().zip(&serial) {
+                assert!(a.as_bytes() == b.as_bytes(), "{dims:?}, {threads} threads");
+            }
+        }
+        let literal = compile(&p, Level::O0).call(&inputs).unwrap();
+        for (a, b) in literal.iter().zip(&serial) {
+            assert_close(b, &a.to_array().unwrap(), Tolerance { ulps: 8.0, absolute: 1e-3 }, &format!("{dims:?}"));
+        }
+    }
+}
