@@ -1,6 +1,7 @@
 //! Interleaved timing: contestants take turns within a round, so that whatever else the machine does hits all of them.
 
 use std::error::Error;
+use std::time::Duration;
 
 use kina_ad::{Data, Tensor};
 
@@ -45,24 +46,37 @@ pub fn quantile(values: &[f64], part: f64) -> f64 {
     low + (high - low) * place.fract()
 }
 
-/// What a measurement is too short below.
-const SECONDS: f64 = 1e-3;
+/// How contestants are compared.
+pub struct Turns {
+    pub rounds: usize,
+    /// How far elements may be apart, relative to the larger of 1 and the value.
+    pub tolerance: f64,
+    /// After every turn. Threads that wait for work may spin for a while, in which they would take a core from whoever
+    /// is next; forbidding it would make calls of several parallel regions slower than they are.
+    pub pause: Duration,
+}
 
-/// Runs every contestant once per round, beginning with another one each round. A measurement repeats the call until it
-/// takes a millisecond. Before anything is timed, all contestants must agree with the first: elements may differ by
-/// `tolerance`, relative to the larger of 1 and the value.
+impl Turns {
+    /// As every benchmark here does it. `./x bench` lets OpenMP's threads spin for less than this.
+    pub fn new(rounds: usize) -> Turns {
+        Turns { rounds, tolerance: 1e-5, pause: Duration::from_millis(50) }
+    }
+}
+
+/// What a measurement is too short below.
+const SECONDS: f64 = 5e-3;
+
+/// Runs every contestant once per round, beginning with another one each round. A turn is a call that is not timed, which wakes
+/// threads and warms caches, and a measurement, which repeats the call until it takes 5 milliseconds. Before anything is
+/// timed, all contestants must agree with the first.
 ///
 /// # Errors
 /// A contestant that fails, or computes something else.
-pub fn compare(
-    contestants: &mut [Box<dyn Contestant + '_>],
-    rounds: usize,
-    tolerance: f64,
-) -> Result<Vec<Times>, Box<dyn Error>> {
-    agree(contestants, tolerance)?;
+pub fn compare(contestants: &mut [Box<dyn Contestant + '_>], turns: &Turns) -> Result<Vec<Times>, Box<dyn Error>> {
+    agree(contestants, turns.tolerance)?;
     let mut repeats = Vec::new();
     for contestant in &mut *contestants {
-        contestant.time(1)?; // faults pages in, warms caches
+        contestant.time(1)?; // faults pages in
         let mut count = 1;
         // The first calls may be slow: a count that suffices is found by trying it.
         while count < 1 << 20 {
@@ -73,14 +87,17 @@ pub fn compare(
             count = (f64::from(count) * (1.2 * SECONDS / seconds.max(1e-9)).clamp(2.0, 100.0)).ceil() as u32;
         }
         repeats.push(count);
+        std::thread::sleep(turns.pause);
     }
     let count = contestants.len();
     let mut times: Vec<Times> =
         contestants.iter().map(|c| Times { name: c.name().to_owned(), rounds: Vec::new() }).collect();
-    for round in 0..rounds {
+    for round in 0..turns.rounds {
         for turn in 0..count {
             let i = (round + turn) % count;
+            contestants[i].time(1)?;
             times[i].rounds.push(contestants[i].time(repeats[i])? / f64::from(repeats[i]));
+            std::thread::sleep(turns.pause);
         }
     }
     Ok(times)

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Parser;
-use contest::{Contestant, compare, quantile};
+use contest::{Contestant, Turns, compare, quantile};
 use job::{Job, nll};
 use kina_ad::{CheckOptions, Level, RuleOptions, Session};
 use reference::Reference;
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let job = Job::new(&source)?;
     let mut contestants: Vec<Box<dyn Contestant>> =
         vec![Box::new(reference.contestant(&job)?), Box::new(job.contestant()?)];
-    let times = compare(&mut contestants, args.rounds, 1e-5)?;
+    let times = compare(&mut contestants, &Turns::new(args.rounds))?;
 
     let stages = stages(&source, args.rounds)?;
     let compilation = [

@@ -8,15 +8,12 @@ use std::time::Instant;
 
 use kina_ad::{RuleOptions, Session, Tensor};
 
-use crate::contest::{Contestant, Times, compare, quantile};
+use crate::contest::{Contestant, Times, Turns, compare, quantile};
 use crate::job::{Job, nll, optimised};
 use crate::jobs::{BY_HAND, ENTRIES, JIT, LARGE, Over, Timed};
 use crate::peers::{Environment, Framework, JAX, PYTORCH, Peer, PeerError, Way};
 use crate::reference::Reference;
 use crate::report::{Goal, Report, Spread, Unit, contest};
-
-/// How far results may be apart, relative to the larger of 1 and the value. The report says it.
-const TOLERANCE: f64 = 1e-5;
 
 /// The frameworks that are there.
 pub struct Peers(Vec<(&'static str, Rc<RefCell<Peer>>)>);
@@ -90,7 +87,7 @@ pub fn run(
             Err(error) => report.missing.push(format!("{} in \"{}\". {error}.", entry.name, timed.title)),
         }
     }
-    let times = compare(&mut contestants, rounds, TOLERANCE)?;
+    let times = compare(&mut contestants, &Turns::new(rounds))?;
     let [ours, others @ ..] = &times[..] else { return Ok(()) };
     for goal in timed.goals {
         let (named, name) = match &goal.over {
@@ -182,7 +179,7 @@ pub fn compilation(peers: &Peers, folder: &Path, rounds: usize, report: &mut Rep
         peers.load("nll", &Job::new(&source)?, folder)?;
         contestants.push(Box::new(Traced(peer.clone())));
     }
-    let times = compare(&mut contestants, rounds, TOLERANCE)?;
+    let times = compare(&mut contestants, &Turns::new(rounds))?;
     let [ours, others @ ..] = &times[..] else { return Ok(()) };
     let jit = others.iter().find(|t| t.name == JIT);
     report.goals.push(Goal {

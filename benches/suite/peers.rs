@@ -136,8 +136,6 @@ impl Peer {
             .arg("-B")
             .arg(scripts().join(framework.script))
             .env("OMP_NUM_THREADS", cores)
-            // Threads that have nothing to do leave the cores to whoever is timed next.
-            .envs([("OMP_WAIT_POLICY", "passive"), ("GOMP_SPINCOUNT", "0"), ("KMP_BLOCKTIME", "0")])
             .env("TORCHINDUCTOR_CACHE_DIR", environment.folder.with_file_name("peers-inductor"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -100,10 +100,10 @@ impl Unit {
 
 /// Three significant digits, without an exponent.
 fn digits(value: f64) -> String {
-    if !value.is_finite() {
+    if !value.is_finite() || value == 0.0 {
         return value.to_string();
     }
-    let before = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 + 1 };
+    let before = value.abs().log10().floor() as i32 + 1;
     format!("{value:.*}", usize::try_from((3 - before).clamp(0, 5)).unwrap_or(0))
 }
 
@@ -174,13 +174,14 @@ Written by `./x bench`, all of it in one run on the machine below; do not edit.
 
 const METHOD: &str = "## How it is measured
 
-Contestants of a job take turns: each is timed once per round, and every round begins with another one. A measurement
-repeats the call until it takes a millisecond. A ratio is the median over rounds of the ratio within one round, so a machine that
-slows down halfway favours nobody. Quartiles are those of the rounds.
+Contestants of a job take turns: each has one per round, and every round begins with another one. A turn is a call that is
+not timed, which wakes threads and warms caches, and a measurement, which repeats the call until it takes 5 ms. A ratio is the median
+over rounds of the ratio within one round, so a machine that slows down halfway favours nobody. Quartiles are those of the rounds.
 
 All contestants get the same inputs, the cotangent among them, and compute value and gradient with respect to x. Before
 anything is timed, their results are compared: elements differ by at most 1e-5, relative to the larger of 1 and the value.
-All may use every core. Threads that wait do not spin, so that whoever is idle leaves the cores to whoever is timed.
+All may use every core. Threads that wait for work spin for a while, as is usual; after every turn all pause for 50 ms, so that nobody
+still spins when the next one is timed.
 
 Frameworks are used as their documentation shows: PyTorch by `torch.autograd.grad` with the cotangent as `grad_outputs`, JAX by `jax.jit`
 of a function around `jax.vjp` with the cotangent as an argument, and `block_until_ready`. Each is a process of its own, which takes
