@@ -1,8 +1,12 @@
-//! `./x bench`: what the front takes for large programs. Parsing, checking and differentiating must stay in proportion to
+//! `./x bench front`: what the front takes for large programs. Parsing, checking and differentiating must stay in proportion to
 //! the program, in time and in memory.
 
+#[path = "../common/generators.rs"]
+mod generators;
+#[path = "../common/memory.rs"]
+mod memory;
+
 use std::error::Error;
-use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -36,10 +40,16 @@ struct Family {
 }
 
 const FAMILIES: [Family; 3] = [
-    Family { name: "chain with a shared weight", write: chain },
-    Family { name: "transformer blocks", write: transformer },
+    Family { name: "chain with a shared weight", write: generators::chain },
+    Family {
+        name: "transformer with its loss",
+        write: |operators| generators::transformer((operators / LAYER).max(1)),
+    },
     Family { name: "masked chain", write: masked },
 ];
+
+/// Operators of a transformer's layer, about.
+const LAYER: usize = 100;
 
 /// Measured for one program.
 struct Figures {
@@ -128,74 +138,10 @@ fn measure(family: &Family, operators: usize, rounds: usize) -> Result<Value, Bo
         best.0 = best.0.min((middle - start).as_secs_f64());
         values = program.tape.len();
     }
-    Ok(json!({ "values": values, "check": best.0, "differentiate": best.1, "peak": peak() }))
-}
-
-/// `v1 = v0 * w`, `v2 = tanh(v1)`, `v3 = v2 + w`, ..
-fn chain(operators: usize) -> String {
-    steps(operators, |i| match i % 3 {
-        0 => format!("v{i} * w"),
-        1 => format!("v{i}.tanh()"),
-        _ => format!("v{i} + w"),
-    })
+    Ok(json!({ "values": values, "check": best.0, "differentiate": best.1, "peak": memory::status("VmHWM:") }))
 }
 
 /// Every step is a masked arm within the one before.
 fn masked(operators: usize) -> String {
-    steps(operators / 3, |i| format!("select(v{i} > 0.0, v{i}.log(), w)"))
-}
-
-fn steps(count: usize, step: impl Fn(usize) -> String) -> String {
-    const TYPE: &str = "tensor<F32, [4], @host>";
-    let mut text = format!("let f = fn(v0: {TYPE}, w: {TYPE}) -> {TYPE} {{\n");
-    for i in 0..count {
-        let _ = writeln!(text, "  let v{} = {} in", i + 1, step(i));
-    }
-    let _ = write!(text, "  v{count}\n}} in\nhandle f(tensor<F32, [4], @host>, {TYPE}) with reverseMode");
-    text
-}
-
-/// Pre-norm blocks of one attention head and a two-layer network, about 30 operators each, weights of their own.
-fn transformer(operators: usize) -> String {
-    const BLOCK: usize = 30;
-    let blocks = (operators / BLOCK).max(1);
-    let weights =
-        [("q", "[8, 8]"), ("k", "[8, 8]"), ("v", "[8, 8]"), ("o", "[8, 8]"), ("a", "[8, 32]"), ("b", "[32, 8]")];
-    let mut parameters = vec!["x0: tensor<F32, [4, 8], @host>".to_owned()];
-    let mut body = String::new();
-    for i in 0..blocks {
-        parameters.extend(weights.iter().map(|(name, shape)| format!("{name}{i}: tensor<F32, {shape}, @host>")));
-        let norm = |to: &str, from: String| {
-            format!(
-                "  let m{to} = {from} - {from}.mean(axis=1, keepdims=true).broadcast([4, 8]) in
-  let {to} = m{to} * ((m{to} * m{to}).mean(axis=1, keepdims=true) + 0.00001).rsqrt().broadcast([4, 8]) in\n"
-            )
-        };
-        body += &norm(&format!("n{i}"), format!("x{i}"));
-        let _ = writeln!(
-            body,
-            "  let s{i} = (matmul(n{i}.matmul(q{i}), n{i}.matmul(k{i}).transpose([1, 0])) * 0.35355).softmax(axis=1) in
-  let y{i} = x{i} + s{i}.matmul(n{i}.matmul(v{i})).matmul(o{i}) in"
-        );
-        body += &norm(&format!("p{i}"), format!("y{i}"));
-        let _ = writeln!(body, "  let x{} = y{i} + p{i}.matmul(a{i}).relu().matmul(b{i}) in", i + 1);
-    }
-    let arguments: Vec<String> = parameters.iter().filter_map(|p| Some(p.split_once(": ")?.0.to_owned())).collect();
-    let inputs: String = parameters
-        .iter()
-        .filter_map(|p| p.split_once(": "))
-        .map(|(name, ty)| format!("let {name} = {ty} in\n"))
-        .collect();
-    format!(
-        "let f = fn({}) -> tensor<F32, [], @host> {{\n{body}  x{blocks}.sum()\n}} in\n{inputs}handle f({}) with reverseMode",
-        parameters.join(", "),
-        arguments.join(", ")
-    )
-}
-
-/// The most memory this process has had, in bytes; Linux says it.
-fn peak() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+    generators::steps(operators / 3, |i| format!("select(v{i} > 0.0, v{i}.log(), w)"))
 }

@@ -1,4 +1,4 @@
-//! `./x bench`: what an edit of a rule file costs, as whole processes: one edited rule, all rules, and all rules with the verdicts
+//! `./x bench rules`: what an edit of a rule file costs, as whole processes: one edited rule, all rules, and all rules with the verdicts
 //! known.
 
 use std::error::Error;

@@ -3,6 +3,7 @@
 mod arrays;
 mod bad_input;
 mod bad_rules;
+mod bench;
 mod conformance;
 mod determinism;
 mod differential;
