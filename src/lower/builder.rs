@@ -18,7 +18,7 @@ use crate::ir::DType;
 use crate::ir::kernel::MapDim;
 
 /// An integer that MLIR takes for "known at run time only".
-const DYNAMIC: i64 = i64::MIN;
+pub(super) const DYNAMIC: i64 = i64::MIN;
 
 /// Appends operations to one block.
 #[derive(Clone, Copy)]
@@ -240,38 +240,6 @@ impl<'c, 'a> Builder<'c, 'a> {
         ty: Type<'c>,
     ) -> Result<Value<'c, 'a>, LowerError> {
         self.value("arith.select", &[condition, a, b], ty, &[])
-    }
-
-    /// The part of a whole buffer that one row sees: at `at[d]` in the dimensions where there is one (those dimensions
-    /// are dropped), everything in the others.
-    pub fn row_of(
-        &self,
-        whole: Value<'c, 'a>,
-        shape: &[u64],
-        element: Type<'c>,
-        at: &[Option<Value<'c, 'a>>],
-    ) -> Result<Value<'c, 'a>, LowerError> {
-        let mut strides = vec![1u64; shape.len()];
-        for d in (1..shape.len()).rev() {
-            strides[d - 1] = strides[d] * shape[d].max(1);
-        }
-        let kept: Vec<usize> = (0..shape.len()).filter(|d| at[*d].is_none()).collect();
-        let layout = kept.iter().map(|d| strides[*d].to_string()).collect::<Vec<_>>().join(", ");
-        let layout = self.attribute(&format!("strided<[{layout}], offset: ?>"))?;
-        let sizes: Vec<i64> = kept.iter().map(|d| shape[*d] as i64).collect();
-        let ty = MemRefType::new(element, &sizes, Some(layout), None).into();
-        let offsets: Vec<i64> = at.iter().map(|a| if a.is_some() { DYNAMIC } else { 0 }).collect();
-        let extents: Vec<i64> = at.iter().zip(shape).map(|(a, d)| if a.is_some() { 1 } else { *d as i64 }).collect();
-        let mut operands = vec![whole];
-        operands.extend(at.iter().flatten());
-        let segments = self.i32s(&[1, operands.len() as i32 - 1, 0, 0]);
-        let attributes = [
-            ("static_offsets", self.i64s(&offsets)),
-            ("static_sizes", self.i64s(&extents)),
-            ("static_strides", self.i64s(&vec![1; shape.len()])),
-            ("operandSegmentSizes", segments),
-        ];
-        self.value("memref.subview", &operands, ty, &attributes)
     }
 
     /// A `linalg.generic`. On tensors the results are those of the operation, of the types of `outs`; on buffers there

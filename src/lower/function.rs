@@ -252,8 +252,9 @@ impl<'c, 'a> Steps<'c, 'a, '_> {
                 (block, (0..rows.len()).map(|i| argument(block, i)).collect::<Result<Vec<_>, _>>()?, true)
             }
         };
+        let at = emitter.enter(&first.at(block), group, &at)?;
         for nest in &group.nests {
-            emitter.nest(&self.locate(nest.node).at(block), &at, nest)?;
+            emitter.nest(&self.locate(nest.node).at(block), at, nest)?;
         }
         if last {
             self.b.at(block).region_op("scf.forall.in_parallel", &[], &[], &[], &[])?;
