@@ -14,11 +14,11 @@ use melior::ir::{
 };
 
 use super::LowerError;
+use crate::ir::DType;
 use crate::ir::kernel::MapDim;
-use crate::ir::{DType, Shape};
 
 /// An integer that MLIR takes for "known at run time only".
-const DYNAMIC: i64 = i64::MIN;
+pub(super) const DYNAMIC: i64 = i64::MIN;
 
 /// Appends operations to one block.
 #[derive(Clone, Copy)]
@@ -240,64 +240,6 @@ impl<'c, 'a> Builder<'c, 'a> {
         ty: Type<'c>,
     ) -> Result<Value<'c, 'a>, LowerError> {
         self.value("arith.select", &[condition, a, b], ty, &[])
-    }
-
-    /// The part of a whole buffer that one row sees: at `at[d]` in the dimensions where there is one (those dimensions
-    /// are dropped), everything in the others.
-    pub fn row_of(
-        &self,
-        whole: Value<'c, 'a>,
-        shape: &[u64],
-        element: Type<'c>,
-        at: &[Option<Value<'c, 'a>>],
-    ) -> Result<Value<'c, 'a>, LowerError> {
-        let mut strides = vec![1u64; shape.len()];
-        for d in (1..shape.len()).rev() {
-            strides[d - 1] = strides[d] * shape[d].max(1);
-        }
-        let kept: Vec<usize> = (0..shape.len()).filter(|d| at[*d].is_none()).collect();
-        let layout = kept.iter().map(|d| strides[*d].to_string()).collect::<Vec<_>>().join(", ");
-        let layout = self.attribute(&format!("strided<[{layout}], offset: ?>"))?;
-        let sizes: Vec<i64> = kept.iter().map(|d| shape[*d] as i64).collect();
-        let ty = MemRefType::new(element, &sizes, Some(layout), None).into();
-        let offsets: Vec<i64> = at.iter().map(|a| if a.is_some() { DYNAMIC } else { 0 }).collect();
-        let extents: Vec<i64> = at.iter().zip(shape).map(|(a, d)| if a.is_some() { 1 } else { *d as i64 }).collect();
-        let mut operands = vec![whole];
-        operands.extend(at.iter().flatten());
-        let segments = self.i32s(&[1, operands.len() as i32 - 1, 0, 0]);
-        let attributes = [
-            ("static_offsets", self.i64s(&offsets)),
-            ("static_sizes", self.i64s(&extents)),
-            ("static_strides", self.i64s(&vec![1; shape.len()])),
-            ("operandSegmentSizes", segments),
-        ];
-        self.value("memref.subview", &operands, ty, &attributes)
-    }
-
-    /// The part of a whole buffer that is `length` long from `begin` on along one dimension.
-    pub fn stretch_of(
-        &self,
-        whole: Value<'c, 'a>,
-        shape: &Shape,
-        element: Type<'c>,
-        dim: usize,
-        begin: Value<'c, 'a>,
-        length: Value<'c, 'a>,
-    ) -> Result<Value<'c, 'a>, LowerError> {
-        let layout = shape.strides().iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-        let layout = self.attribute(&format!("strided<[{layout}], offset: ?>"))?;
-        let only = |here: i64, elsewhere: &dyn Fn(usize) -> i64| -> Vec<i64> {
-            (0..shape.rank()).map(|d| if d == dim { here } else { elsewhere(d) }).collect()
-        };
-        let sizes = only(DYNAMIC, &|d| shape[d] as i64);
-        let ty = MemRefType::new(element, &sizes, Some(layout), None).into();
-        let attributes = [
-            ("static_offsets", self.i64s(&only(DYNAMIC, &|_| 0))),
-            ("static_sizes", self.i64s(&sizes)),
-            ("static_strides", self.i64s(&vec![1; shape.rank()])),
-            ("operandSegmentSizes", self.i32s(&[1, 1, 1, 0])),
-        ];
-        self.value("memref.subview", &[whole, begin, length], ty, &attributes)
     }
 
     /// A `linalg.generic`. On tensors the results are those of the operation, of the types of `outs`; on buffers there

@@ -5,8 +5,9 @@ use rustc_hash::FxHashMap;
 
 use super::LowerError;
 use super::builder::{Builder, refused};
+use super::part::Strip;
 use crate::ir::{DType, Level, Shape};
-use crate::schedule::{Place, Schedule, ValueId};
+use crate::schedule::{Group, Place, Schedule, ValueId};
 
 /// The buffers of the status form.
 pub(super) struct Memory<'c, 'a> {
@@ -19,14 +20,6 @@ pub(super) struct Memory<'c, 'a> {
     pub entry: BlockRef<'c, 'a>,
 }
 
-/// The points of a nest that are computed, where it is not all of them: a stretch of one dimension.
-#[derive(Clone, Copy)]
-pub(super) struct Stretch<'c, 'a> {
-    pub dim: usize,
-    pub begin: Value<'c, 'a>,
-    pub length: Value<'c, 'a>,
-}
-
 /// Emits the steps of one schedule into one function.
 pub(super) struct Emitter<'c, 'a, 's> {
     pub schedule: &'s Schedule,
@@ -34,10 +27,12 @@ pub(super) struct Emitter<'c, 'a, 's> {
     pub inputs: Vec<Value<'c, 'a>>,
     /// `None` where values are tensors.
     pub memory: Option<Memory<'c, 'a>>,
-    /// Of nests without rows.
-    pub stretch: Option<Stretch<'c, 'a>>,
+    /// The dimension of nests without rows that threads share, and the part of it that is computed.
+    pub share: Option<(usize, Strip<'c, 'a>)>,
     /// Tensors so far, by value.
     tensors: Vec<Option<Value<'c, 'a>>>,
+    /// What the current row sees of its last dimension, if that is cut.
+    pub strip: Option<Strip<'c, 'a>>,
     /// Scalars of the current row, as stored. Looked up only.
     registers: FxHashMap<ValueId, Value<'c, 'a>>,
     /// Stack slots by (dtype, number in its nest). Looked up only.
@@ -56,8 +51,9 @@ impl<'c, 'a, 's> Emitter<'c, 'a, 's> {
             level,
             inputs,
             memory,
-            stretch: None,
+            share: None,
             tensors: vec![None; schedule.values.len()],
+            strip: None,
             registers: FxHashMap::default(),
             slots: FxHashMap::default(),
         }
@@ -75,9 +71,22 @@ impl<'c, 'a, 's> Emitter<'c, 'a, 's> {
         self.schedule.value(v).place
     }
 
-    /// Forgets the scalars of the last row.
+    /// Forgets the scalars and the strip of the last row.
     pub fn start_group(&mut self) {
         self.registers.clear();
+        self.strip = None;
+    }
+
+    /// Turns to the row of `group` at `at`, and returns the dimensions that it fixes.
+    pub fn enter<'v>(
+        &mut self,
+        b: &Builder<'c, 'a>,
+        group: &Group,
+        at: &'v [Value<'c, 'a>],
+    ) -> Result<&'v [Value<'c, 'a>], LowerError> {
+        let (Some(strip), [outer @ .., n]) = (&group.strip, at) else { return Ok(at) };
+        self.strip = Some(Strip::new(b, strip, *n)?);
+        Ok(outer)
     }
 
     pub fn register(&self, v: ValueId) -> Option<Value<'c, 'a>> {

@@ -6,7 +6,8 @@ use melior::ir::r#type::FunctionType;
 use melior::ir::{Attribute, BlockRef, Location, Module, OperationRef, Type, Value};
 
 use super::builder::{Builder, Generic, Operand, argument, refused};
-use super::emit::{Emitter, Memory, Stretch, load_at};
+use super::emit::{Emitter, Memory, load_at};
+use super::part::Strip;
 use super::{LowerError, LowerOptions, TrapMode};
 use crate::ir::kernel::identity;
 use crate::ir::{DType, Graph};
@@ -227,17 +228,17 @@ impl<'c, 'a> Steps<'c, 'a, '_> {
         // On tensors the nests of a row group stand one after the other: rows are a matter of memory.
         let rows = if emitter.memory.is_some() { group.rows() } else { &[] };
         if rows.is_empty() {
-            emitter.stretch = match (self.share, emitter.schedule.shared_dim(group)) {
+            emitter.share = match (self.share, emitter.schedule.shared_dim(group)) {
                 (Some((begin, end)), Some(dim)) => {
                     let length = self.b.value("arith.subi", &[end, begin], self.b.index_type(), &[])?;
-                    Some(Stretch { dim, begin, length })
+                    Some((dim, Strip::between(begin, length)))
                 }
                 _ => None,
             };
             for nest in &group.nests {
                 emitter.nest(&self.locate(nest.node), &[], nest)?;
             }
-            emitter.stretch = None;
+            emitter.share = None;
             return Ok(());
         }
         let first = group.nests.first().map_or(self.b, |n| self.locate(n.node));
@@ -260,8 +261,9 @@ impl<'c, 'a> Steps<'c, 'a, '_> {
                 (block, (0..rows.len()).map(|i| argument(block, i)).collect::<Result<Vec<_>, _>>()?, true)
             }
         };
+        let at = emitter.enter(&first.at(block), group, &at)?;
         for nest in &group.nests {
-            emitter.nest(&self.locate(nest.node).at(block), &at, nest)?;
+            emitter.nest(&self.locate(nest.node).at(block), at, nest)?;
         }
         if last {
             self.b.at(block).region_op("scf.forall.in_parallel", &[], &[], &[], &[])?;

@@ -5,8 +5,9 @@ use melior::ir::{BlockRef, Type, Value};
 use super::LowerError;
 use super::builder::{Builder, Generic, Operand, argument, refused, result_of};
 use super::emit::{Emitter, load_at};
+use super::gather::Gathered;
+use super::part::{At, Strip, places, point, shifted};
 use super::scalar::{self, Point};
-use crate::ir::DType;
 use crate::ir::kernel::MapDim;
 use crate::schedule::{Inst, Nest, NestResult, Place, ValueId};
 
@@ -23,15 +24,6 @@ enum Source<'c, 'a> {
     Output(usize),
 }
 
-/// A gathered value.
-#[derive(Clone, Copy)]
-pub(super) enum Gathered<'c, 'a> {
-    Whole(Value<'c, 'a>, DType),
-    /// One row: the first coordinates are those of the row.
-    Row(Value<'c, 'a>, DType),
-    Scalar(Value<'c, 'a>),
-}
-
 /// A point of the nest for [`scalar::body`].
 pub(super) struct Here<'s, 'c, 'a> {
     pub rows: &'s [Value<'c, 'a>],
@@ -40,8 +32,8 @@ pub(super) struct Here<'s, 'c, 'a> {
     pub buffers: bool,
     /// The indices of the inner dimensions; `None` where they are those of an enclosing `linalg.generic`.
     pub inner: Option<Vec<Value<'c, 'a>>>,
-    /// Where the loop begins that computes a stretch of a dimension.
-    pub begin: Option<(usize, Value<'c, 'a>)>,
+    /// The dimension of which only a part is computed, and the part.
+    pub lane: Option<(usize, Strip<'c, 'a>)>,
     /// By instruction: is it a comparison that is known to fail? Empty where none is.
     pub compares: &'s [bool],
 }
@@ -59,8 +51,10 @@ impl<'c, 'a> Point<'c, 'a> for Here<'_, 'c, 'a> {
                 None => {
                     let dim = melior::ir::attribute::IntegerAttribute::new(b.int_type(64), inner as i64).into();
                     let index = b.value("linalg.index", &[], b.index_type(), &[("dim", dim)])?;
-                    match self.begin {
-                        Some((dim, begin)) if dim == d => b.value("arith.addi", &[index, begin], b.index_type(), &[]),
+                    match self.lane {
+                        Some((lane, strip)) if lane == d => {
+                            b.value("arith.addi", &[strip.start, index], b.index_type(), &[])
+                        }
                         _ => Ok(index),
                     }
                 }
@@ -88,61 +82,12 @@ impl<'c, 'a> Point<'c, 'a> for Here<'_, 'c, 'a> {
     }
 }
 
-impl<'c, 'a> Gathered<'c, 'a> {
-    /// The element at `at`, of which the first coordinates are those of `rows`.
-    pub fn at(
-        &self,
-        b: &Builder<'c, 'a>,
-        at: &[Value<'c, 'a>],
-        rows: usize,
-        buffers: bool,
-    ) -> Result<Value<'c, 'a>, LowerError> {
-        match self {
-            Gathered::Whole(v, dtype) => load_at(b, *v, buffers, at, *dtype),
-            Gathered::Row(v, dtype) => load_at(b, *v, buffers, at.get(rows..).unwrap_or_default(), *dtype),
-            Gathered::Scalar(v) => Ok(*v),
-        }
-    }
-}
-
-/// The coordinates that do not vary inside the current row.
-fn fixed<'c, 'a>(
-    b: &Builder<'c, 'a>,
-    rows: &[Value<'c, 'a>],
-    map: &[MapDim],
-) -> Result<Vec<Option<Value<'c, 'a>>>, LowerError> {
-    map.iter()
-        .map(|m| match m {
-            MapDim::Zero => b.constant_index(0).map(Some),
-            MapDim::Dim(d) => Ok(rows.get(*d).copied()),
-        })
-        .collect()
-}
-
 /// Is the coordinate the same all over a row of the nest? That of a dimension of size 1 is, wherever it stands.
 pub(super) fn in_row(nest: &Nest, rows: usize, m: MapDim) -> bool {
     match m {
         MapDim::Zero => true,
         MapDim::Dim(d) => d < rows || nest.domain[d] == 1,
     }
-}
-
-/// The coordinates of a point: those of the row, and 0 in the others, which are of size 1.
-pub(super) fn point<'c, 'a>(
-    b: &Builder<'c, 'a>,
-    rows: &[Value<'c, 'a>],
-    map: &[MapDim],
-) -> Result<Vec<Value<'c, 'a>>, LowerError> {
-    fixed(b, rows, map)?.into_iter().map(|at| at.map_or_else(|| b.constant_index(0), Ok)).collect()
-}
-
-fn shifted(map: impl IntoIterator<Item = MapDim>, rows: usize) -> Vec<MapDim> {
-    map.into_iter()
-        .map(|m| match m {
-            MapDim::Dim(d) => MapDim::Dim(d.saturating_sub(rows)),
-            MapDim::Zero => MapDim::Zero,
-        })
-        .collect()
 }
 
 impl<'c, 'a> Emitter<'c, 'a, '_> {
@@ -156,7 +101,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         }
         let gathers = self.gathers(b, rows, nest)?;
         let inner: Vec<u64> = nest.domain.iter().skip(rows.len()).copied().collect();
-        if !rows.is_empty() && nest.is_map() && inner.iter().all(|d| *d == 1) {
+        if !rows.is_empty() && self.strip.is_none() && nest.is_map() && inner.iter().all(|d| *d == 1) {
             return self.scalars(b, rows, nest, &gathers);
         }
         self.loops(b, rows, nest, &inner, &gathers)
@@ -172,7 +117,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
     ) -> Result<(), LowerError> {
         for (i, r) in nest.results.iter().enumerate() {
             if self.shape(r.value).elements() > 0 {
-                let (out, in_slot) = self.output(b, rows, r, i)?;
+                let (out, in_slot) = self.output(b, rows, nest, i)?;
                 if in_slot {
                     let value = load_at(b, out.value, true, &[], self.dtype(r.value))?;
                     self.write_scalar(b, rows, r, value)?;
@@ -180,32 +125,6 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn gathers(
-        &mut self,
-        b: &Builder<'c, 'a>,
-        rows: &[Value<'c, 'a>],
-        nest: &Nest,
-    ) -> Result<Vec<Gathered<'c, 'a>>, LowerError> {
-        let mut all = Vec::with_capacity(nest.gathers.len());
-        for v in &nest.gathers {
-            let dtype = self.dtype(*v);
-            // A check has failed before anything is read from nothing, and buffers without elements are never touched.
-            if self.memory.is_some() && self.shape(*v).elements() == 0 {
-                let zero = scalar::constant(b, 0.0, dtype)?;
-                all.push(Gathered::Scalar(scalar::store(b, zero, dtype)?));
-                continue;
-            }
-            all.push(match (self.place(*v), self.register(*v)) {
-                (Place::Register, Some(value)) => Gathered::Scalar(value),
-                _ => match self.row(b, rows.len(), *v)? {
-                    Some(row) => Gathered::Row(row, dtype),
-                    None => Gathered::Whole(self.whole(b, *v)?, dtype),
-                },
-            });
-        }
-        Ok(all)
     }
 
     /// The buffer of the current row of `v`, if memory holds one row of it at a time. (Tensors are always whole.)
@@ -217,8 +136,15 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
     ) -> Result<Option<Value<'c, 'a>>, LowerError> {
         match self.place(v) {
             Place::Row(offset) if self.memory.is_some() => {
-                let shape: Vec<u64> = self.shape(v).iter().skip(rows).copied().collect();
-                self.view(b, self.memory()?.scratch, offset, &shape, self.dtype(v)).map(Some)
+                let mut shape: Vec<u64> = self.shape(v).iter().skip(rows).copied().collect();
+                if let (Some(strip), Some(lanes)) = (self.strip, shape.last_mut()) {
+                    *lanes = strip.width;
+                }
+                let row = self.view(b, self.memory()?.scratch, offset, &shape, self.dtype(v))?;
+                match self.strip {
+                    Some(strip) => strip.of_row(b, row, &shape, b.stored(self.dtype(v))).map(Some),
+                    None => Ok(Some(row)),
+                }
             }
             _ => Ok(None),
         }
@@ -239,7 +165,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         }
         // Its inner dimensions are of size 1.
         let inner = Some(vec![b.constant_index(0)?; nest.domain.len() - rows.len()]);
-        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), inner, begin: None, compares: &[] };
+        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), inner, lane: None, compares: &[] };
         let values = scalar::body(b, self.schedule, nest, self.level, &here)?;
         for (r, v) in nest.results.iter().zip(values) {
             let stored = scalar::store(b, v, self.dtype(r.value))?;
@@ -300,6 +226,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         &mut self,
         b: &Builder<'c, 'a>,
         rows: &[Value<'c, 'a>],
+        nest: &Nest,
         v: ValueId,
         map: &[MapDim],
     ) -> Result<Operand<'c, 'a>, LowerError> {
@@ -308,19 +235,13 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
             return Ok(Operand { value, map: shifted(map.iter().skip(rows.len()).copied(), rows.len()), element });
         }
         let whole = self.whole(b, v)?;
-        if rows.is_empty() {
-            let along = self.stretch.and_then(|s| Some((s, map.iter().position(|m| *m == MapDim::Dim(s.dim))?)));
-            let value = match along {
-                Some((s, d)) => b.stretch_of(whole, self.shape(v), element, d, s.begin, s.length)?,
-                None => whole,
-            };
-            return Ok(Operand { value, map: map.to_vec(), element });
+        if rows.is_empty() && self.lane(nest).is_none() {
+            return Ok(Operand { value: whole, map: map.to_vec(), element });
         }
-        let at = fixed(b, rows, map)?;
-        let free = map.iter().zip(&at).filter(|(_, a)| a.is_none()).map(|(m, _)| *m);
+        let at = places(b, rows, self.lane(nest), map)?;
+        let free = map.iter().zip(&at).filter(|(_, a)| !matches!(a, At::Fixed(_))).map(|(m, _)| *m);
         let map = shifted(free, rows.len());
-        let value = if at.iter().all(Option::is_none) { whole } else { b.row_of(whole, self.shape(v), element, &at)? };
-        Ok(Operand { value, map, element })
+        Ok(Operand { value: b.part_of(whole, self.shape(v), element, &at)?, map, element })
     }
 
     /// Do `a` and `b` occupy the same memory element by element?
@@ -360,14 +281,14 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
             } else if !rows.is_empty() && r.map.iter().all(|m| in_row(nest, rows.len(), *m)) {
                 Source::Outside(self.scalar_at(b, rows.len(), r.value, &point(b, rows, &r.map)?)?)
             } else {
-                ins.push(self.operand(b, rows, r.value, &r.map)?);
+                ins.push(self.operand(b, rows, nest, r.value, &r.map)?);
                 Source::Argument(ins.len() - 1)
             });
         }
         let mut outs: Vec<Operand<'c, 'a>> = Vec::new();
         let mut in_slot = Vec::new();
-        for (i, r) in nest.results.iter().enumerate() {
-            let (out, slot) = self.output(b, rows, r, i)?;
+        for i in 0..nest.results.len() {
+            let (out, slot) = self.output(b, rows, nest, i)?;
             outs.push(out);
             in_slot.push(slot);
         }
@@ -397,14 +318,21 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         Ok(())
     }
 
-    /// The operand that result `r`, the `n`-th of its nest, is written to, and whether that is a stack slot.
+    /// The dimension of the nest of which only a part is computed: the last one, which is cut into strips, or that which
+    /// threads share.
+    fn lane(&self, nest: &Nest) -> Option<(usize, Strip<'c, 'a>)> {
+        nest.domain.len().checked_sub(1).zip(self.strip).or(self.share)
+    }
+
+    /// The operand that the `n`-th result of the nest is written to, and whether that is a stack slot.
     fn output(
         &mut self,
         b: &Builder<'c, 'a>,
         rows: &[Value<'c, 'a>],
-        r: &NestResult,
+        nest: &Nest,
         n: usize,
     ) -> Result<(Operand<'c, 'a>, bool), LowerError> {
+        let r = &nest.results[n];
         let dtype = self.dtype(r.value);
         let element = b.stored(dtype);
         let shape = self.shape(r.value);
@@ -422,7 +350,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
             };
             return Ok((Operand { value, map: r.map.clone(), element }, false));
         }
-        let one = shape.iter().skip(rows.len()).product::<u64>() == 1;
+        let one = self.strip.is_none() && shape.iter().skip(rows.len()).product::<u64>() == 1;
         // A map has a slot only where it shares its loop with a reduction and has no other place.
         let in_slot = match start {
             Some(_) => self.level.fuses() || !rows.is_empty(),
@@ -435,7 +363,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
             }
             return Ok((Operand { value: slot, map: Vec::new(), element }, true));
         }
-        let out = self.operand(b, rows, r.value, &r.map)?;
+        let out = self.operand(b, rows, nest, r.value, &r.map)?;
         if let Some(start) = start {
             // The buffer has the dimensions that the map has.
             let rank = out.map.len();
@@ -500,8 +428,8 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
                 Source::None => argument(block, ins)?,
             });
         }
-        let begin = self.stretch.map(|s| (s.dim, s.begin));
-        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), inner: None, begin, compares };
+        let lane = self.lane(nest);
+        let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), inner: None, lane, compares };
         let values = scalar::body(b, self.schedule, nest, self.level, &here)?;
         let mut yielded = Vec::with_capacity(values.len());
         for (i, (r, v)) in nest.results.iter().zip(values).enumerate() {

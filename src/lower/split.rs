@@ -9,7 +9,9 @@ use melior::ir::Value;
 use super::LowerError;
 use super::builder::Builder;
 use super::emit::{Emitter, load_at};
-use super::nest::{Gathered, Here, in_row, point};
+use super::gather::Gathered;
+use super::nest::{Here, in_row};
+use super::part::point;
 use super::scalar;
 use crate::ir::kernel::{CompareFn, MapDim};
 use crate::schedule::{Inst, InstId, Nest, Place};
@@ -89,7 +91,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
                 zero // not a part of what is computed first
             });
         }
-        let mut here = Here { rows, inputs, gathers, buffers: true, inner: None, begin: None, compares: &[] };
+        let mut here = Here { rows, inputs, gathers, buffers: true, inner: None, lane: None, compares: &[] };
         let index = scalar::values(b, self.schedule, nest, &[split.index], self.level, &here)?[0];
         let long = b.int_type(64);
         let (least, end) = (b.constant_int(0, long)?, b.constant_int(nest.domain[split.dim] as i64, long)?);
@@ -157,6 +159,8 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
     /// Can a nest of this emitter be split? Its results must be in memory.
     pub(super) fn splits(&self, nest: &Nest, rows: usize) -> Option<Split> {
         let stored = nest.results.iter().all(|r| self.place(r.value) != Place::Register);
-        (self.memory.is_some() && self.level.fuses() && stored).then(|| split(nest, rows)).flatten()
+        (self.memory.is_some() && self.strip.is_none() && self.level.fuses() && stored)
+            .then(|| split(nest, rows))
+            .flatten()
     }
 }

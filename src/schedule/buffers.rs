@@ -1,9 +1,9 @@
 //! The buffer plan: liveness, results written straight into the caller's outputs, in-place reuse, and offsets of
 //! temporaries in one workspace, and of single rows in the scratch memory of a thread.
 
-use super::fuse::aligned;
-use super::nest::{Inst, Nest, ValueId};
-use super::{GroupKind, Place, Schedule, ScheduleError, Step};
+use super::nest::{Nest, ValueId};
+use super::strips::reads_own_part;
+use super::{Group, GroupKind, Place, Schedule, ScheduleError, Step};
 use crate::ir::Graph;
 use crate::ir::kernel::MapDim;
 
@@ -84,12 +84,12 @@ fn in_place(schedule: &Schedule, lives: &[Option<Life>]) -> Vec<ValueId> {
     for (s, step) in schedule.steps.iter().enumerate().rev() {
         let Step::Run(g) = step else { continue };
         let group = &schedule.groups[*g];
-        let rows = group.rows().len();
         for (n, nest) in group.nests.iter().enumerate().rev() {
             for result in nest.results.iter().filter(|r| r.reduce.is_none()) {
                 let target = schedule.value(result.value);
-                let whole =
-                    rows == 0 || target.place != Place::Inlined || lives[result.value.index()].is_some_and(|l| l.whole);
+                let whole = group.rows().is_empty()
+                    || target.place != Place::Inlined
+                    || lives[result.value.index()].is_some_and(|l| l.whole);
                 let fits = |m: &ValueId| {
                     let source = schedule.value(*m);
                     let Some(life) = lives[m.index()] else { return false };
@@ -102,10 +102,13 @@ fn in_place(schedule: &Schedule, lives: &[Option<Life>]) -> Vec<ValueId> {
                         && (life.last, life.last_nest) == (s, n)
                         && (whole || !life.whole)
                         && reads_at(nest, *m, &result.map)
-                        && group.nests.iter().all(|other| reads_own_row(other, *m, rows))
+                        && group
+                            .nests
+                            .iter()
+                            .all(|other| reads_own_part(other, *m, group.outer(), group.strip.is_some()))
                 };
                 // A scalar of a row lives in a register.
-                if !(whole || inner(&target.ty.shape, rows) > 1) {
+                if !(whole || elements_of_row(group, &target.ty.shape) > 1) {
                     continue;
                 }
                 let source = nest.operands().into_iter().find(fits);
@@ -132,21 +135,9 @@ fn reads_at(nest: &Nest, m: ValueId, map: &[MapDim]) -> bool {
     !nest.gathers.contains(&m) && nest.reads.iter().filter(|r| r.value == m).all(|r| r.map == map)
 }
 
-/// Does the nest read of `m` only the part that belongs to its own row?
-fn reads_own_row(nest: &Nest, m: ValueId, rows: usize) -> bool {
-    let reads = nest.reads.iter().filter(|r| r.value == m).all(|r| aligned(r, rows) == rows);
-    let gathers = nest.body.insts().iter().all(|inst| match inst {
-        Inst::Gather(g, coords) if nest.gathers[*g] == m => {
-            coords.len() >= rows && (0..rows).all(|d| *nest.body.inst(coords[d]) == Inst::Index(d))
-        }
-        _ => true,
-    });
-    reads && gathers
-}
-
 /// Elements of one row of a value of `shape`.
-fn inner(shape: &[u64], rows: usize) -> u64 {
-    shape.iter().skip(rows).product()
+fn elements_of_row(group: &Group, shape: &[u64]) -> u64 {
+    group.part(shape).iter().product()
 }
 
 /// A stretch of memory that is needed from `first` to `last`.
@@ -171,7 +162,7 @@ fn place(schedule: &mut Schedule, lives: &[Option<Life>], home: &[ValueId]) -> R
                 continue;
             }
             let row = by_row && !life.whole;
-            let elements = if row { inner(&v.ty.shape, group.rows().len()) } else { v.ty.shape.elements() };
+            let elements = if row { elements_of_row(group, &v.ty.shape) } else { v.ty.shape.elements() };
             if row && elements == 1 {
                 schedule.values[value.index()].place = Place::Register;
                 continue;

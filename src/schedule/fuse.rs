@@ -6,7 +6,7 @@
 
 use super::Schedule;
 use super::events::Unit;
-use super::nest::{Access, Coordinate, InstId, Nest, NestResult, ValueId};
+use super::nest::{Coordinate, InstId, Nest, NestResult, ValueId};
 use crate::ir::Graph;
 use crate::ir::kernel::MapDim;
 
@@ -142,9 +142,4 @@ pub(super) fn merge(a: &mut Nest, b: &Nest) {
     for (r, root) in b.results.iter().zip(roots) {
         a.results.push(NestResult { root, ..r.clone() });
     }
-}
-
-/// Does `access` read each row's own part: is it `d0, .., dk-1` in the first `rows` coordinates?
-pub(super) fn aligned(access: &Access, rows: usize) -> usize {
-    access.map.iter().take(rows).enumerate().take_while(|(i, m)| **m == MapDim::Dim(*i)).count()
 }

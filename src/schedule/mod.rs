@@ -10,6 +10,7 @@ mod nest;
 mod phases;
 mod reunite;
 mod rows;
+mod strips;
 mod text;
 
 use std::sync::Arc;
@@ -98,8 +99,26 @@ pub enum GroupKind {
     Single,
     /// One nest, of one or more operators.
     Loops,
-    /// The nests share these outer dimensions and run row by row, all of them on one row before the next.
+    /// The nests share these outer dimensions and run row by row, all of them on one row before the next. With
+    /// [strips](Group::strip) the last of these counts them.
     Rows(Vec<u64>),
+}
+
+/// How the last dimension of all nests of a group is cut: a row sees `width` of its `extent` lanes, the last row perhaps fewer.
+///
+/// Along an axis that is not the last one the elements that belong together are far apart, and those beside each other are
+/// independent: lanes. A strip of lanes is narrow enough for a cache to hold it, and wide enough for vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strip {
+    pub extent: u64,
+    pub width: u64,
+}
+
+impl Strip {
+    /// How many strips there are.
+    pub fn count(&self) -> u64 {
+        self.extent.div_ceil(self.width)
+    }
 }
 
 /// A fusion group: operators that run in one pass.
@@ -109,15 +128,31 @@ pub struct Group {
     /// The operators it computes, ascending.
     pub nodes: Vec<NodeId>,
     pub nests: Vec<Nest>,
+    /// Of a row group only.
+    pub strip: Option<Strip>,
 }
 
 impl Group {
-    /// The shared outer dimensions; empty unless [`GroupKind::Rows`].
+    /// The extents over which rows are counted; empty unless [`GroupKind::Rows`].
     pub fn rows(&self) -> &[u64] {
         match &self.kind {
             GroupKind::Rows(rows) => rows,
             _ => &[],
         }
+    }
+
+    /// How many outer dimensions of every nest a row fixes.
+    pub fn outer(&self) -> usize {
+        self.rows().len().saturating_sub(usize::from(self.strip.is_some()))
+    }
+
+    /// The shape of the part of a value of `shape` that one row computes.
+    pub fn part(&self, shape: &[u64]) -> Vec<u64> {
+        let mut part: Vec<u64> = shape.iter().skip(self.outer()).copied().collect();
+        if let (Some(strip), Some(lanes)) = (self.strip, part.last_mut()) {
+            *lanes = strip.width;
+        }
+        part
     }
 }
 

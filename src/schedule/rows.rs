@@ -1,8 +1,9 @@
 //! Fusion groups: nests that share outer dimensions run together, one row at a time.
 
 use super::events::Unit;
-use super::fuse::{aligned, merge, pinned};
-use super::nest::{Inst, Nest, ValueId};
+use super::fuse::{merge, pinned};
+use super::nest::{Access, Inst, Nest, ValueId};
+use super::strips::{self, aligned, aligned_gather, element_bytes};
 use super::{Group, GroupKind, Schedule, Step};
 use crate::ir::kernel::MapDim;
 use crate::ir::target::ROW_BYTES;
@@ -11,6 +12,7 @@ use crate::ir::{Graph, volume};
 /// How many open groups are looked at for a nest to join.
 const WINDOW: usize = 8;
 
+#[derive(Clone)]
 pub(super) struct Open {
     pub rows: Vec<u64>,
     pub nests: Vec<Nest>,
@@ -18,6 +20,8 @@ pub(super) struct Open {
     pub closed: bool,
     /// Is it a product of matrices or the like?
     pub contraction: bool,
+    /// Is its last dimension cut into strips?
+    pub strips: bool,
 }
 
 /// Puts the units into groups and steps.
@@ -33,7 +37,8 @@ pub(super) fn group(schedule: &mut Schedule, graph: &Graph, units: Vec<Unit>) {
                     _ => {
                         schedule.steps.push(Step::Run(schedule.groups.len()));
                         let nodes = nest.nodes.clone();
-                        schedule.groups.push(Group { kind: GroupKind::Single, nodes, nests: vec![nest] });
+                        let nests = vec![nest];
+                        schedule.groups.push(Group { kind: GroupKind::Single, nodes, nests, strip: None });
                     }
                 },
             }
@@ -69,13 +74,13 @@ fn fused(schedule: &mut Schedule, graph: &Graph, units: Vec<Unit>) {
             .filter(|_| !alone)
             .find_map(|g| Some((g, common_rows(schedule, &open[g], &nest)?)));
         let g = match joined {
-            Some((g, rows)) => {
-                open[g].rows.truncate(rows);
+            Some((g, shared)) => {
+                open[g].share(&shared);
                 g
             }
             None => {
                 let rows = nest.domain[..parallel_prefix(&nest)].to_vec();
-                open.push(Open { rows, nests: Vec::new(), closed: alone, contraction });
+                open.push(Open { rows, nests: Vec::new(), closed: alone, contraction, strips: false });
                 open.len() - 1
             }
         };
@@ -113,13 +118,13 @@ fn fused(schedule: &mut Schedule, graph: &Graph, units: Vec<Unit>) {
             }
         }
     }
-    schedule.groups = open.into_iter().map(|g| finish(g, &kept)).collect();
+    schedule.groups = open.into_iter().map(|g| finish(schedule, g, &kept)).collect();
 }
 
 /// Merges the nests of a group where one traversal can do the work of two, and names its kind.
-fn finish(mut group: Open, kept: &[bool]) -> Group {
+fn finish(schedule: &Schedule, mut group: Open, kept: &[bool]) -> Group {
     // Nests that are all of the row's rank have no work inside a row: they are one plain traversal.
-    let flat = group.nests.iter().all(|n| n.domain.len() == group.rows.len());
+    let flat = !group.strips && group.nests.iter().all(|n| n.domain.len() == group.rows.len());
     let mut rows = if flat { Vec::new() } else { group.rows };
     if let (true, [nest]) = (group.contraction, &mut group.nests[..]) {
         (*nest, rows) = contraction(nest);
@@ -140,6 +145,12 @@ fn finish(mut group: Open, kept: &[bool]) -> Group {
     let mut nodes: Vec<_> = nests.iter().flat_map(|n| n.nodes.iter().copied()).collect();
     nodes.sort_unstable();
     nodes.dedup();
+    // A sum of rows is worth strips: threads share them.
+    let sum = |n: &Nest| !n.is_map() && n.sequence.is_none();
+    let alone = !group.contraction && rows.is_empty() && matches!(&nests[..], [nest] if sum(nest));
+    let strip = (group.strips || alone).then(|| strips::cut(schedule, &nests, rows.len())).flatten();
+    let strip = strip.filter(|s| group.strips || s.count() > 1);
+    rows.extend(strip.map(|s| s.count()));
     // A reduction alone is worth rows too: it accumulates in a register.
     let kind = if !rows.is_empty() && (nests.len() > 1 || nests.iter().any(|n| !n.is_map())) {
         GroupKind::Rows(rows)
@@ -148,7 +159,7 @@ fn finish(mut group: Open, kept: &[bool]) -> Group {
     } else {
         GroupKind::Single
     };
-    Group { kind, nodes, nests }
+    Group { kind, nodes, nests, strip }
 }
 
 /// Puts the dimension along which most operands are read in order innermost: the last one of the result (each step adds a
@@ -205,11 +216,17 @@ fn parallel_prefix(nest: &Nest) -> usize {
 }
 
 /// A reduction that visits more points than any operand has elements (a matmul): it reuses its operands across rows,
-/// so rows are the wrong order for it. One that reads nothing but its own row's elements reuses none.
+/// so rows are the wrong order for it. One that reads nothing but its own row's elements reuses none, and one that reads the
+/// same for all rows (class weights) finds it in the cache.
 fn is_contraction(schedule: &Schedule, nest: &Nest) -> bool {
     let operands = nest.operands();
     let rows: Vec<MapDim> = (0..parallel_prefix(nest)).filter(|d| nest.domain[*d] > 1).map(MapDim::Dim).collect();
-    let own = nest.gathers.is_empty() && nest.reads.iter().all(|r| rows.iter().all(|d| r.map.contains(d)));
+    let is_inner = |m: &MapDim| matches!(m, MapDim::Dim(d) if nest.domain[*d] > 1 && !rows.contains(m));
+    let of_rows = |r: &Access| rows.iter().map(|d| r.map.contains(d)).collect::<Vec<bool>>();
+    let mut kinds: Vec<_> = nest.reads.iter().filter(|r| r.map.iter().any(is_inner)).map(of_rows).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let own = nest.gathers.is_empty() && (kinds.len() < 2 || kinds.iter().flatten().all(|has| *has));
     !nest.is_map()
         && nest.sequence.is_none()
         && !operands.is_empty()
@@ -217,51 +234,62 @@ fn is_contraction(schedule: &Schedule, nest: &Nest) -> bool {
         && operands.iter().all(|v| schedule.value(*v).ty.shape.elements() < nest.points())
 }
 
-/// How many outer dimensions the group and the nest can share, if joining them is possible and of use.
-fn common_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Option<usize> {
-    let shared = shared_rows(schedule, group, nest)?;
-    shared.values.then_some(shared.rows)
+/// What the group and the nest can share, if joining them is possible and of use.
+fn common_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Option<Shared> {
+    shared_rows(schedule, group, nest).filter(|shared| shared.values)
 }
 
 /// What a nest has in common with a group.
 pub(super) struct Shared {
     /// Outer dimensions.
-    pub rows: usize,
+    rows: usize,
+    /// Does the group need strips then?
+    strips: bool,
     /// Does it read what the group reads or writes?
-    pub values: bool,
+    values: bool,
 }
 
-/// How many outer dimensions the group and the nest can share, if joining them is possible and keeps rows small.
+impl Open {
+    /// Gives up what the next nest does not share.
+    pub fn share(&mut self, shared: &Shared) {
+        self.rows.truncate(shared.rows);
+        self.strips |= shared.strips;
+    }
+}
+
+/// What the group and the nest can share, if joining them is possible and keeps rows small.
 pub(super) fn shared_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Option<Shared> {
     if group.closed {
         return None;
     }
     let prefix = parallel_prefix(nest);
     let mut rows = group.rows.iter().zip(&nest.domain[..prefix]).take_while(|(a, b)| a == b).count();
-    let mut values = false;
     let produced: Vec<ValueId> = group.nests.iter().flat_map(|n| n.results.iter().map(|r| r.value)).collect();
+    let (mut reads_own, mut reads_common) = (false, false);
     for access in &nest.reads {
         if produced.contains(&access.value) {
             rows = rows.min(aligned(access, rows));
-            values = true;
+            reads_own = true;
         } else {
-            values |= group.nests.iter().any(|n| n.reads.iter().any(|r| r.value == access.value));
+            reads_common |= group.nests.iter().any(|n| n.reads.iter().any(|r| r.value == access.value));
         }
     }
     for inst in nest.body.insts() {
         let Inst::Gather(g, coords) = inst else { continue };
         if produced.contains(&nest.gathers[*g]) {
-            let own = coords.iter().take(rows).enumerate();
-            rows = own.take_while(|(i, c)| *nest.body.inst(**c) == Inst::Index(*i)).count();
-            values = true;
+            rows = aligned_gather(nest, coords, rows);
+            reads_own = true;
         }
     }
-    let inner_bytes = |n: &Nest| {
-        let element = n.results.iter().map(|r| schedule.value(r.value).ty.dtype.size()).max().unwrap_or(8);
-        volume(&n.domain[rows..]).saturating_mul(element)
-    };
+    let values = reads_own || reads_common;
+    let inner_bytes = |n: &Nest| volume(&n.domain[rows..]).saturating_mul(element_bytes(schedule, n));
     // A group gives up outer dimensions only where its rows then still fit the cache.
     let shrinks = rows < group.rows.len() || rows < prefix;
     let fits = || group.nests.iter().chain([nest]).all(|n| inner_bytes(n) <= ROW_BYTES);
-    (rows > 0 && (!shrinks || fits())).then_some(Shared { rows, values })
+    if !group.strips && rows > 0 && (!shrinks || fits()) {
+        return Some(Shared { rows, strips: false, values });
+    }
+    // Strips make loops shorter: worth it where something need not be stored.
+    let rows = strips::strip_rows(schedule, group, nest, rows)?;
+    Some(Shared { rows, strips: true, values: reads_own })
 }

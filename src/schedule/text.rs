@@ -93,7 +93,10 @@ impl Schedule {
         let kind = match &group.kind {
             GroupKind::Single => "single".to_owned(),
             GroupKind::Loops => "loops".to_owned(),
-            GroupKind::Rows(rows) => format!("rows {rows:?}"),
+            GroupKind::Rows(rows) => match group.strip {
+                None => format!("rows {rows:?}"),
+                Some(strip) => format!("rows {rows:?} in strips of {} lanes", strip.width),
+            },
         };
         let nodes: Vec<String> = group.nodes.iter().map(|n| self.name(names, (*n).into())).collect();
         format!("{kind}: {}", nodes.join(", "))
