@@ -201,7 +201,7 @@ fn extra() -> Result<Vec<Extra>, Box<dyn Error>> {
         let before = memory::status("VmRSS:");
         code.call_into(&inputs, &mut outputs)?;
         let measured = memory::status("VmHWM:").zip(before).map(|(peak, before)| peak.saturating_sub(before));
-        found.push(Extra { level: format!("{level:?}"), workspace: code.workspace(), measured });
+        found.push(Extra { level: format!("{level:?}"), workspace: code.temporaries(), measured });
     }
     Ok(found)
 }
