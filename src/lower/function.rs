@@ -7,6 +7,7 @@ use melior::ir::{Attribute, BlockRef, Location, Module, OperationRef, Type, Valu
 
 use super::builder::{Builder, Generic, Operand, argument, refused};
 use super::emit::{Emitter, Memory, load_at};
+use super::forall::has_rows;
 use super::part::Strip;
 use super::{LowerError, LowerOptions, TrapMode};
 use crate::ir::kernel::identity;
@@ -225,7 +226,10 @@ impl<'c, 'a> Steps<'c, 'a, '_> {
         if emitter.memory.is_some() && group.rows().contains(&0) {
             return Ok(());
         }
-        // On tensors the nests of a row group stand one after the other: rows are a matter of memory.
+        if emitter.memory.is_none() && has_rows(emitter, group) {
+            return emitter.forall(group, &|node| self.locate(node));
+        }
+        // Other nests on tensors stand one after the other: rows are a matter of memory.
         let rows = if emitter.memory.is_some() { group.rows() } else { &[] };
         if rows.is_empty() {
             emitter.share = match (self.share, emitter.schedule.shared_dim(group)) {

@@ -12,6 +12,7 @@ mod builder;
 mod cast;
 mod elementary;
 mod emit;
+mod forall;
 mod function;
 mod gather;
 mod llvm;

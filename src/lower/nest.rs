@@ -13,7 +13,7 @@ use crate::schedule::{Inst, Nest, NestResult, Place, ValueId};
 
 /// Where a read of the nest comes from.
 #[derive(Clone, Copy)]
-enum Source<'c, 'a> {
+pub(super) enum Source<'c, 'a> {
     /// Not needed.
     None,
     /// A value from outside the loop.
@@ -22,6 +22,19 @@ enum Source<'c, 'a> {
     Argument(usize),
     /// The argument of that output: the nest writes over what it reads.
     Output(usize),
+}
+
+impl<'c, 'a> Source<'c, 'a> {
+    /// The element, in the block of a `linalg.generic` of that many inputs.
+    pub fn value(&self, block: BlockRef<'c, 'a>, ins: usize) -> Result<Value<'c, 'a>, LowerError> {
+        match self {
+            Source::Outside(v) => Ok(*v),
+            Source::Argument(i) => argument(block, *i),
+            Source::Output(o) => argument(block, ins + o),
+            // Never looked at, but positions must agree.
+            Source::None => argument(block, ins),
+        }
+    }
 }
 
 /// A point of the nest for [`scalar::body`].
@@ -292,9 +305,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
             outs.push(out);
             in_slot.push(slot);
         }
-        let iterators: Vec<bool> = (rows.len()..nest.domain.len())
-            .map(|d| nest.results.iter().any(|r| r.reduce.is_some() && !r.map.contains(&MapDim::Dim(d))))
-            .collect();
+        let iterators = iterators(nest, rows.len());
         self.cover(b, inner, &mut ins, &outs)?;
         let results: Vec<Type<'c>> = if self.memory.is_some() {
             Vec::new()
@@ -373,7 +384,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
     }
 
     /// Adds operands that are never read, so that the maps say the extent of every dimension.
-    fn cover(
+    pub(super) fn cover(
         &mut self,
         b: &Builder<'c, 'a>,
         inner: &[u64],
@@ -420,32 +431,44 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
     ) -> Result<(), LowerError> {
         let mut inputs = Vec::with_capacity(sources.len());
         for s in sources {
-            inputs.push(match s {
-                Source::Outside(v) => *v,
-                Source::Argument(i) => argument(block, *i)?,
-                Source::Output(o) => argument(block, ins + o)?,
-                // Never looked at, but positions must agree.
-                Source::None => argument(block, ins)?,
-            });
+            inputs.push(s.value(block, ins)?);
         }
         let lane = self.lane(nest);
         let here = Here { rows, inputs, gathers, buffers: self.memory.is_some(), inner: None, lane, compares };
         let values = scalar::body(b, self.schedule, nest, self.level, &here)?;
-        let mut yielded = Vec::with_capacity(values.len());
-        for (i, (r, v)) in nest.results.iter().zip(values).enumerate() {
-            let dtype = self.dtype(r.value);
-            let v = match r.reduce {
-                Some(combine) => {
-                    let acc = scalar::load(b, argument(block, ins + i)?, dtype)?;
-                    scalar::combine(b, combine, acc, v, dtype, self.level)?
-                }
-                None => v,
-            };
-            yielded.push(scalar::store(b, v, dtype)?);
-        }
-        b.op("linalg.yield", &yielded, &[], &[])?;
-        Ok(())
+        yields(self, b, block, nest, ins, values)
     }
+}
+
+/// Which inner dimensions of a nest are reduced.
+pub(super) fn iterators(nest: &Nest, rows: usize) -> Vec<bool> {
+    let reduced = |d: usize| nest.results.iter().any(|r| r.reduce.is_some() && !r.map.contains(&MapDim::Dim(d)));
+    (rows..nest.domain.len()).map(reduced).collect()
+}
+
+/// Ends the body of a `linalg.generic` of `ins` inputs: `values` are written, or combined with what is there.
+pub(super) fn yields<'c, 'a>(
+    emitter: &Emitter<'c, 'a, '_>,
+    b: &Builder<'c, 'a>,
+    block: BlockRef<'c, 'a>,
+    nest: &Nest,
+    ins: usize,
+    values: Vec<Value<'c, 'a>>,
+) -> Result<(), LowerError> {
+    let mut yielded = Vec::with_capacity(values.len());
+    for (i, (r, v)) in nest.results.iter().zip(values).enumerate() {
+        let dtype = emitter.dtype(r.value);
+        let v = match r.reduce {
+            Some(combine) => {
+                let acc = scalar::load(b, argument(block, ins + i)?, dtype)?;
+                scalar::combine(b, combine, acc, v, dtype, emitter.level)?
+            }
+            None => v,
+        };
+        yielded.push(scalar::store(b, v, dtype)?);
+    }
+    b.op("linalg.yield", &yielded, &[], &[])?;
+    Ok(())
 }
 
 /// Sets every element of an operand.

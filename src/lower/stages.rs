@@ -14,7 +14,7 @@ fn pipeline(traps: TrapMode) -> String {
         TrapMode::Assert => (
             "eliminate-empty-tensors,\
              one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},\
-             func.func(canonicalize,cse,promote-buffers-to-stack{max-alloc-size-in-bytes=1024 max-rank-of-allocated-memref=2}),\
+             func.func(canonicalize,cse,scf-forall-to-for,buffer-loop-hoisting,promote-buffers-to-stack{max-alloc-size-in-bytes=1024 max-rank-of-allocated-memref=2}),\
              buffer-deallocation-pipeline,convert-bufferization-to-memref,",
             "",
         ),
