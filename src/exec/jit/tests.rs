@@ -260,3 +260,4 @@ fn calls_with_wrong_tensors_are_errors() {
 }
 
 mod graphs;
+mod tensors;
