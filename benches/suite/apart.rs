@@ -73,7 +73,7 @@ struct Stages {
 #[derive(Deserialize, Serialize)]
 struct Extra {
     level: String,
-    workspace: u64,
+    temporaries: u64,
     /// At most resident during the call, beyond what was before.
     measured: Option<u64>,
 }
@@ -201,7 +201,7 @@ fn extra() -> Result<Vec<Extra>, Box<dyn Error>> {
         let before = memory::status("VmRSS:");
         code.call_into(&inputs, &mut outputs)?;
         let measured = memory::status("VmHWM:").zip(before).map(|(peak, before)| peak.saturating_sub(before));
-        found.push(Extra { level: format!("{level:?}"), workspace: code.temporaries(), measured });
+        found.push(Extra { level: format!("{level:?}"), temporaries: code.temporaries(), measured });
     }
     Ok(found)
 }
@@ -214,10 +214,10 @@ pub fn extra_memory(report: &mut Report) -> Result<(), Box<dyn Error>> {
     let found: Vec<Extra> = ask(MEMORY, 1)?;
     let rows: u64 = LARGE.iter().rev().skip(1).product();
     let logits = LARGE.iter().product::<u64>() * 4;
-    let mut table = Table::new(&["", "planned workspace", "measured"]);
+    let mut table = Table::new(&["", "planned temporaries", "measured"]);
     for extra in &found {
         let measured = extra.measured.map_or("?".to_owned(), |bytes| Unit::Bytes.show(bytes as f64));
-        table.rows.push(vec![format!("-{}", extra.level), Unit::Bytes.show(extra.workspace as f64), measured]);
+        table.rows.push(vec![format!("-{}", extra.level), Unit::Bytes.show(extra.temporaries as f64), measured]);
     }
     if let Some(ours) = found.first() {
         let goal = |what: String, asked, measured: Option<f64>| Goal {
@@ -226,7 +226,7 @@ pub fn extra_memory(report: &mut Report) -> Result<(), Box<dyn Error>> {
             asked,
             measured: measured.map(|bytes| Spread::of(&[bytes])),
         };
-        let per_row = ours.workspace as f64 / rows as f64;
+        let per_row = ours.temporaries as f64 / rows as f64;
         report.goals.push(goal(format!("planned, per row of {rows}"), ("64 B: O(B*T)", 64.0), Some(per_row)));
         let asked = ("1 MiB: O(B*T) and pages of stacks", f64::from(1 << 20));
         report.goals.push(goal("measured".to_owned(), asked, ours.measured.map(|bytes| bytes as f64)));
