@@ -19,6 +19,7 @@ mod memory;
 mod messages;
 mod mutation;
 mod notation;
+mod numerics;
 mod operators;
 mod optimiser;
 mod orders;
