@@ -63,7 +63,9 @@ impl Arithmetic for Precision {
             UnaryFn::Round => x.round_ties_even(),
             UnaryFn::Exp => x.exp(),
             UnaryFn::Exp2 => x.exp2(),
+            UnaryFn::Expm1 => x.exp_m1(),
             UnaryFn::Log => x.ln(),
+            UnaryFn::Log1p => x.ln_1p(),
             UnaryFn::Cbrt => x.cbrt(),
             UnaryFn::Sin => x.sin(),
             UnaryFn::Cos => x.cos(),
@@ -74,6 +76,7 @@ impl Arithmetic for Precision {
             UnaryFn::Sinh => x.sinh(),
             UnaryFn::Cosh => x.cosh(),
             UnaryFn::Tanh => x.tanh(),
+            UnaryFn::Sigmoid => sigmoid(x),
             UnaryFn::Erf => libm::erf(x),
             UnaryFn::Erfc => libm::erfc(x),
             UnaryFn::Not => f64::NAN,
@@ -95,6 +98,12 @@ impl Arithmetic for Precision {
         };
         Precision::round(*self, dtype, y)
     }
+}
+
+/// 1 / (1 + e^-x), without overflow of e^-x.
+fn sigmoid(x: f64) -> f64 {
+    let e = (-x.abs()).exp();
+    if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
 }
 
 /// IEEE `minimum`: NaN if one is, -0 before +0.

@@ -127,7 +127,11 @@ pub enum UnaryFn {
     Round,
     Exp,
     Exp2,
+    /// e^x - 1, of full relative accuracy near 0.
+    Expm1,
     Log,
+    /// ln(1 + x), of full relative accuracy near 0.
+    Log1p,
     Cbrt,
     Sin,
     Cos,
@@ -138,6 +142,8 @@ pub enum UnaryFn {
     Sinh,
     Cosh,
     Tanh,
+    /// 1 / (1 + e^-x).
+    Sigmoid,
     Erf,
     /// 1 - erf(x), of full relative accuracy where erf(x) is near 1.
     Erfc,

@@ -5,6 +5,7 @@
 pub mod array;
 pub mod attr;
 pub mod checks;
+pub mod elementary;
 pub mod graph;
 pub mod kernel;
 pub mod level;

@@ -1,62 +1,53 @@
-//! Elementary functions as inline polynomials.
+//! The code of elementary functions as operations.
 
 use melior::ir::Value;
 
 use super::LowerError;
-use super::builder::Builder;
+use super::builder::{Builder, refused};
+use super::scalar::compare;
+use crate::ir::DType;
+use crate::ir::elementary::{Code, Op, StepId};
 
-/// exp in f32 within 2 ULP, subnormal results included; exp(-inf) = 0, exp(+inf) = +inf, NaN stays NaN.
-///
-/// Range reduction x = n ln 2 + r, |r| <= ln 2 / 2, in the way of Cody and Waite, with n rounded by adding 1.5 * 2^23: the sum's low
-/// bits are n, and taking them by a bit cast is defined for NaN too (a conversion of NaN to an integer is not).
-/// exp(r) by the degree-7 polynomial of the Cephes library's `expf`. 2^n is multiplied in two halves, so that n = 128 and results
-/// below the normal range come out right.
-pub(super) fn exp_f32<'c, 'a>(b: &Builder<'c, 'a>, x: Value<'c, 'a>) -> Result<Value<'c, 'a>, LowerError> {
-    const POLYNOMIAL: [f64; 6] = [
-        1.987_569_15e-4,
-        1.398_199_950_7e-3,
-        8.333_451_907_3e-3,
-        4.166_579_589_4e-2,
-        1.666_666_545_9e-1,
-        5.000_000_120_1e-1,
-    ];
-    let (f32, i32) = (b.computed(crate::ir::DType::F32), b.computed(crate::ir::DType::I32));
-    let constant = |v: f64| b.constant_float(v, f32);
-    let int = |v: i64| b.constant_int(v, i32);
-    let op = |name: &str, a, c| b.value(name, &[a, c], f32, &[]);
-    let iop = |name: &str, a, c| b.value(name, &[a, c], i32, &[]);
-    let fma = |p, q, r| b.value("math.fma", &[p, q, r], f32, &[]);
-
-    // Beyond these the result is 0 or inf anyway; a comparison with NaN is false, so NaN passes.
-    let (low, high) = (constant(-104.0)?, constant(89.0)?);
-    let below = b.cmpf(4, x, low)?;
-    let x = b.select(below, low, x, f32)?;
-    let above = b.cmpf(2, x, high)?;
-    let x = b.select(above, high, x, f32)?;
-
-    let magic = constant(12_582_912.0)?;
-    let scaled = op("arith.mulf", x, constant(std::f64::consts::LOG2_E)?)?;
-    let shifted = op("arith.addf", scaled, magic)?;
-    let n = op("arith.subf", shifted, magic)?;
-    let bits = b.value("arith.bitcast", &[shifted], i32, &[])?;
-    let whole = iop("arith.subi", bits, int(0x4B40_0000)?)?;
-    let r = fma(n, constant(-0.693_359_375)?, x)?;
-    let r = fma(n, constant(2.121_944_4e-4)?, r)?;
-
-    let mut p = constant(POLYNOMIAL[0])?;
-    for c in &POLYNOMIAL[1..] {
-        p = fma(p, r, constant(*c)?)?;
+/// Emits the code at `x`; returns the function's value.
+pub(super) fn inline<'c, 'a>(b: &Builder<'c, 'a>, code: &Code, x: Value<'c, 'a>) -> Result<Value<'c, 'a>, LowerError> {
+    let mut values: Vec<(Value<'c, 'a>, DType)> = Vec::with_capacity(code.steps.len());
+    for step in &code.steps {
+        let of = |id: StepId| values.get(id.index()).copied().ok_or_else(|| refused("a step before its operands"));
+        let at = |id: StepId| of(id).map(|(value, _)| value);
+        let ty = b.computed(step.dtype);
+        let name = |float, int| if step.dtype.is_float() { float } else { int };
+        let value = match step.op {
+            Op::Operand => x,
+            Op::Float(v) => b.constant_float(v.get(), ty)?,
+            Op::Int(v) => b.constant_int(v, ty)?,
+            Op::Neg(x) => b.value("arith.negf", &[at(x)?], ty, &[])?,
+            Op::Abs(x) => b.value("math.absf", &[at(x)?], ty, &[])?,
+            Op::Sqrt(x) => b.value("math.sqrt", &[at(x)?], ty, &[])?,
+            Op::Round(x) => b.value("math.roundeven", &[at(x)?], ty, &[])?,
+            Op::Add(x, y) => b.value(name("arith.addf", "arith.addi"), &[at(x)?, at(y)?], ty, &[])?,
+            Op::Sub(x, y) => b.value(name("arith.subf", "arith.subi"), &[at(x)?, at(y)?], ty, &[])?,
+            Op::Mul(x, y) => b.value(name("arith.mulf", "arith.muli"), &[at(x)?, at(y)?], ty, &[])?,
+            Op::Div(x, y) => b.value("arith.divf", &[at(x)?, at(y)?], ty, &[])?,
+            Op::Fma(x, y, z) => b.value("math.fma", &[at(x)?, at(y)?, at(z)?], ty, &[])?,
+            Op::And(x, y) => b.value("arith.andi", &[at(x)?, at(y)?], ty, &[])?,
+            Op::Or(x, y) => b.value("arith.ori", &[at(x)?, at(y)?], ty, &[])?,
+            Op::Xor(x, y) => b.value("arith.xori", &[at(x)?, at(y)?], ty, &[])?,
+            Op::Shl(x, n) => b.value("arith.shli", &[at(x)?, b.constant_int(n.into(), ty)?], ty, &[])?,
+            Op::Shr(x, n) => b.value("arith.shrui", &[at(x)?, b.constant_int(n.into(), ty)?], ty, &[])?,
+            Op::Compare(f, x, y) => {
+                let (x, dtype) = of(x)?;
+                compare(b, f, x, at(y)?, dtype)?
+            }
+            Op::Below(x, y) => b.cmpi(6, at(x)?, at(y)?)?,
+            Op::Select(c, x, y) => b.select(at(c)?, at(x)?, at(y)?, ty)?,
+            Op::Bitcast(x) => b.value("arith.bitcast", &[at(x)?], ty, &[])?,
+            Op::Convert(x) => {
+                let name = if step.dtype == DType::F64 { "arith.extf" } else { "arith.truncf" };
+                b.value(name, &[at(x)?], ty, &[])?
+            }
+        };
+        values.push((value, step.dtype));
     }
-    let square = op("arith.mulf", r, r)?;
-    let y = op("arith.addf", fma(p, square, r)?, constant(1.0)?)?;
-
-    let half = iop("arith.shrsi", whole, int(1)?)?;
-    let rest = iop("arith.subi", whole, half)?;
-    let power = |k| {
-        let biased = iop("arith.addi", k, int(127)?)?;
-        let shifted = iop("arith.shli", biased, int(23)?)?;
-        b.value("arith.bitcast", &[shifted], f32, &[])
-    };
-    let y = op("arith.mulf", y, power(half)?)?;
-    op("arith.mulf", y, power(rest)?)
+    let result = values.get(code.result.index()).map(|(value, _)| *value);
+    result.ok_or_else(|| refused("code without its result"))
 }

@@ -50,11 +50,16 @@ unsafe extern "C" {
     fn LLVMDisposeErrorMessage(message: *mut c_char);
 }
 
+/// A processor as LLVM names it, and features to add to it or to take away.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Processor {
+    pub name: &'static CStr,
+    pub features: &'static CStr,
+}
+
 /// The processor that files are made for: fixed, so that they do not depend on the machine that makes them.
-#[cfg(target_arch = "x86_64")]
-const CPU: &CStr = c"x86-64-v3";
-#[cfg(not(target_arch = "x86_64"))]
-const CPU: &CStr = c"generic";
+const PROCESSOR: Processor =
+    Processor { name: if cfg!(target_arch = "x86_64") { c"x86-64-v3" } else { c"generic" }, features: c"" };
 
 /// Makes LLVM know the target of this build.
 #[cfg(target_arch = "x86_64")]
@@ -161,15 +166,20 @@ impl LlvmModule {
         }
     }
 
-    /// Optimises the module as `-O{level}` does and makes a file of it for [`CPU`], position-independent.
+    /// Optimises the module as `-O{level}` does and makes a file of it for [`PROCESSOR`], position-independent.
     pub fn file(&mut self, level: u8, kind: FileKind) -> Result<Vec<u8>, LowerError> {
+        self.file_for(PROCESSOR, level, kind)
+    }
+
+    /// As [`file`](Self::file), for another processor.
+    pub fn file_for(&mut self, processor: Processor, level: u8, kind: FileKind) -> Result<Vec<u8>, LowerError> {
         initialize_target();
         // SAFETY: every pointer passed is one that LLVM gave just before and that has not been disposed of, or a C
         // string that outlives the call; what LLVM gives is disposed of as its headers ask. `Machine` owns the target
         // machine.
         unsafe {
             let triple = LLVMGetDefaultTargetTriple();
-            let machine = Machine::new(triple);
+            let machine = Machine::new(triple, processor);
             if machine.is_ok() {
                 LLVMSetTarget(self.module, triple);
             }
@@ -212,7 +222,7 @@ struct Machine(Pointer);
 impl Machine {
     /// # Safety
     /// `triple` must be a C string.
-    unsafe fn new(triple: *const c_char) -> Result<Machine, LowerError> {
+    unsafe fn new(triple: *const c_char, processor: Processor) -> Result<Machine, LowerError> {
         const AGGRESSIVE: c_uint = 3;
         const POSITION_INDEPENDENT: c_uint = 2;
         const DEFAULT_MODEL: c_uint = 0;
@@ -227,8 +237,8 @@ impl Machine {
             let machine = LLVMCreateTargetMachine(
                 target,
                 triple,
-                CPU.as_ptr(),
-                c"".as_ptr(),
+                processor.name.as_ptr(),
+                processor.features.as_ptr(),
                 AGGRESSIVE,
                 POSITION_INDEPENDENT,
                 DEFAULT_MODEL,

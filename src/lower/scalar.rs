@@ -3,10 +3,9 @@
 use melior::ir::Value;
 
 use super::builder::Builder;
-use super::elementary::exp_f32;
-use super::{LowerError, cast};
+use super::{LowerError, cast, elementary};
 use crate::ir::kernel::{BinaryFn, Combine, CompareFn, UnaryFn};
-use crate::ir::{DType, Level};
+use crate::ir::{DType, Level, elementary as functions};
 use crate::schedule::{Inst, InstId, Nest, Schedule};
 
 /// Where the instructions of a body get their elements and indices from.
@@ -211,8 +210,14 @@ fn unary<'c, 'a>(
     level: Level,
 ) -> Result<Value<'c, 'a>, LowerError> {
     let ty = b.computed(dtype);
+    // -O0 is literal: operations of the math dialect, which call the C library.
+    if level.fuses()
+        && let Some(code) = functions::code(f, dtype)
+    {
+        return elementary::inline(b, &code, x);
+    }
+    let library = |single, double| b.library_call(if dtype == DType::F32 { single } else { double }, x, ty);
     let name = match f {
-        UnaryFn::Exp if dtype == DType::F32 && level == Level::O2 => return exp_f32(b, x),
         UnaryFn::Neg if !dtype.is_float() => {
             return b.value("arith.subi", &[constant(b, 0.0, dtype)?, x], ty, &[]);
         }
@@ -246,10 +251,24 @@ fn unary<'c, 'a>(
         UnaryFn::Cosh => "math.cosh",
         UnaryFn::Tanh => "math.tanh",
         UnaryFn::Erf => "math.erf",
+        UnaryFn::Sigmoid => return sigmoid(b, x, dtype),
         // The math dialect has none.
-        UnaryFn::Erfc => return b.library_call(if dtype == DType::F32 { "erfcf" } else { "erfc" }, x, ty),
+        UnaryFn::Erfc => return library("erfcf", "erfc"),
+        // Those of the math dialect become e^x - 1 and ln(1 + x), without accuracy near 0.
+        UnaryFn::Expm1 => return library("expm1f", "expm1"),
+        UnaryFn::Log1p => return library("log1pf", "log1p"),
     };
     b.value(name, &[x], ty, &[])
+}
+
+/// 1 / (1 + e) where x is not negative, elsewhere e / (1 + e), with e = e^-|x|.
+fn sigmoid<'c, 'a>(b: &Builder<'c, 'a>, x: Value<'c, 'a>, dtype: DType) -> Result<Value<'c, 'a>, LowerError> {
+    let ty = b.computed(dtype);
+    let op = |name, operands: &[Value<'c, 'a>]| b.value(name, operands, ty, &[]);
+    let (zero, one) = (constant(b, 0.0, dtype)?, constant(b, 1.0, dtype)?);
+    let e = op("math.exp", &[op("arith.negf", &[op("math.absf", &[x])?])?])?;
+    let above = b.select(compare(b, CompareFn::Ge, x, zero, dtype)?, one, e, ty)?;
+    op("arith.divf", &[above, op("arith.addf", &[one, e])?])
 }
 
 fn binary<'c, 'a>(
@@ -304,7 +323,7 @@ fn divide<'c, 'a>(
     b.select(by_zero, zero, quotient, ty)
 }
 
-fn compare<'c, 'a>(
+pub(super) fn compare<'c, 'a>(
     b: &Builder<'c, 'a>,
     f: CompareFn,
     x: Value<'c, 'a>,

@@ -22,6 +22,7 @@ mod memory;
 mod messages;
 mod mutation;
 mod notation;
+mod numerics;
 mod operators;
 mod optimiser;
 mod orders;

@@ -134,6 +134,12 @@ impl Big {
         (e / (e + Big::ONE.scaled(1))).copysign(self)
     }
 
+    /// 1 / (1 + e^-x).
+    #[must_use]
+    pub fn sigmoid(self) -> Big {
+        Big::ONE / ((-self).exp() + Big::ONE)
+    }
+
     /// a^b as IEEE 754 defines it: NaN for a negative number to a power that is no integer, 1 for a power of 0 and for a base
     /// of 1, whatever the other.
     #[must_use]

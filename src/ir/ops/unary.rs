@@ -59,9 +59,9 @@ pub(super) fn all() -> Vec<Arc<dyn Operator>> {
         function!("round", "the integer nearest to x, halves to the even one", f64::round_ties_even, Round),
         function!("exp", "e^x", f64::exp, Exp),
         function!("exp2", "2^x", f64::exp2, Exp2),
-        op("expm1", "e^x - 1, accurate near 0", Floats, f64::exp_m1, same, expm1_body),
+        function!("expm1", "e^x - 1, accurate near 0", f64::exp_m1, Expm1),
         function!("log", "ln x; -inf at 0, NaN below", f64::ln, Log),
-        op("log1p", "ln(1 + x), accurate near 0; -inf at -1, NaN below", Floats, f64::ln_1p, same, log1p_body),
+        function!("log1p", "ln(1 + x), accurate near 0; -inf at -1, NaN below", f64::ln_1p, Log1p),
         function!("sin", "the sine of x radians; NaN at the infinities", f64::sin, Sin),
         function!("cos", "the cosine of x radians; NaN at the infinities", f64::cos, Cos),
         function!("tan", "the tangent of x radians; NaN at the infinities", f64::tan, Tan),
@@ -71,6 +71,7 @@ pub(super) fn all() -> Vec<Arc<dyn Operator>> {
         function!("sinh", "the hyperbolic sine of x", f64::sinh, Sinh),
         function!("cosh", "the hyperbolic cosine of x", f64::cosh, Cosh),
         function!("tanh", "the hyperbolic tangent of x", f64::tanh, Tanh),
+        function!("sigmoid", "1 / (1 + e^-x), accurate to the last digits where that is small", sigmoid, Sigmoid),
         function!("erf", "the error function, 2/sqrt(pi) times the integral of e^(-t^2) from 0 to x", libm::erf, Erf),
         function!("erfc", "1 - erf(x), accurate to the last digits where that is small", libm::erfc, Erfc),
     ]
@@ -78,6 +79,12 @@ pub(super) fn all() -> Vec<Arc<dyn Operator>> {
 
 fn sign(x: f64) -> f64 {
     if x == 0.0 || x.is_nan() { x } else { x.signum() }
+}
+
+/// The logistic function, without overflow of e^-x.
+fn sigmoid(x: f64) -> f64 {
+    let e = (-x.abs()).exp();
+    if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
 }
 
 fn sign_body(x: Scalar, dtype: DType) -> Scalar {
@@ -89,33 +96,6 @@ fn sign_body(x: Scalar, dtype: DType) -> Scalar {
 
 fn relu(x: f64) -> f64 {
     if x.is_nan() || x > 0.0 { x } else { 0.0 }
-}
-
-/// `(u - 1) x / ln u` with u = e^x: the quotient makes good what rounding u lost (W. Kahan). MLIR's own lowering of
-/// `math.expm1` is u - 1.
-fn expm1_body(x: Scalar, dtype: DType) -> Scalar {
-    let constant = |v| Scalar::constant(v, dtype);
-    let equal = |a: &Scalar, v| Scalar::compare(CompareFn::Eq, a.clone(), constant(v));
-    let u = Scalar::unary(UnaryFn::Exp, x.clone());
-    let difference = Scalar::binary(BinaryFn::Sub, u.clone(), constant(1.0));
-    let quotient = Scalar::binary(BinaryFn::Div, x.clone(), Scalar::unary(UnaryFn::Log, u.clone()));
-    let corrected = Scalar::binary(BinaryFn::Mul, difference.clone(), quotient);
-    // Far from 0 there is nothing to make good, and infinities would meet.
-    let large = Scalar::compare(CompareFn::Gt, x.clone(), constant(1.0));
-    let far = Scalar::binary(BinaryFn::Or, large, equal(&difference, -1.0));
-    Scalar::select(equal(&u, 1.0), x, Scalar::select(far, difference, corrected))
-}
-
-/// `ln u * x / (u - 1)` with u = 1 + x, in the same way.
-fn log1p_body(x: Scalar, dtype: DType) -> Scalar {
-    let constant = |v| Scalar::constant(v, dtype);
-    let u = Scalar::binary(BinaryFn::Add, x.clone(), constant(1.0));
-    let log = Scalar::unary(UnaryFn::Log, u.clone());
-    let difference = Scalar::binary(BinaryFn::Sub, u.clone(), constant(1.0));
-    let corrected = Scalar::binary(BinaryFn::Mul, log.clone(), Scalar::binary(BinaryFn::Div, x.clone(), difference));
-    let large = Scalar::compare(CompareFn::Gt, x.clone(), constant(4.0));
-    let same = Scalar::compare(CompareFn::Eq, u, constant(1.0));
-    Scalar::select(same, x, Scalar::select(large, log, corrected))
 }
 
 /// An I64 result brought into its dtype; what does not fit wraps around.
@@ -189,6 +169,7 @@ impl Operator for Unary {
             "cbrt" | "sinh" if x.hi <= 0.0 => Range::NON_POSITIVE,
             "erfc" if x.lo >= 0.0 => Range::UNIT,
             "erfc" => Range::new(0.0, 2.0),
+            "sigmoid" => Range::UNIT,
             "tanh" | "erf" => x.map(f64::signum).hull(Range::point(0.0)),
             "relu" => x.map(relu),
             _ => Range::UNBOUNDED,
@@ -214,6 +195,7 @@ impl Operator for Unary {
                 | "sinh"
                 | "cosh"
                 | "tanh"
+                | "sigmoid"
                 | "erf"
                 | "erfc"
         )
