@@ -212,7 +212,7 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
         r: &NestResult,
         stored: Value<'c, 'a>,
     ) -> Result<(), LowerError> {
-        if !rows.is_empty() {
+        if !rows.is_empty() || self.place(r.value) == Place::Register {
             self.set_register(r.value, stored);
         }
         if self.place(r.value) == Place::Register {
@@ -291,7 +291,9 @@ impl<'c, 'a> Emitter<'c, 'a, '_> {
                 Source::None
             } else if let Some(o) = nest.results.iter().position(over) {
                 Source::Output(o)
-            } else if !rows.is_empty() && r.map.iter().all(|m| in_row(nest, rows.len(), *m)) {
+            } else if (!rows.is_empty() || self.register(r.value).is_some())
+                && r.map.iter().all(|m| in_row(nest, rows.len(), *m))
+            {
                 Source::Outside(self.scalar_at(b, rows.len(), r.value, &point(b, rows, &r.map)?)?)
             } else {
                 ins.push(self.operand(b, rows, nest, r.value, &r.map)?);

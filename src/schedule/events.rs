@@ -41,7 +41,8 @@ pub(super) fn units(graph: &Graph, registry: &Registry, level: Level) -> Result<
         .iter()
         .map(|c| Site { indices: c.indices.into(), size: c.size, operator: c.operator.clone() })
         .collect();
-    let schedule = Schedule { level, values, sites, groups: Vec::new(), steps: Vec::new(), workspace: 0, scratch: 0 };
+    let schedule =
+        Schedule { level, values, sites, groups: Vec::new(), steps: Vec::new(), workspace: 0, least: 0, scratch: 0 };
     let mut events = Events {
         graph,
         registry,

@@ -100,7 +100,7 @@ pub enum GroupKind {
     /// One nest, of one or more operators.
     Loops,
     /// The nests share these outer dimensions and run row by row, all of them on one row before the next. With
-    /// [strips](Group::strip) the last of these counts them.
+    /// [strips](Group::strip) the last of these counts them; vectors without outer dimensions are one row.
     Rows(Vec<u64>),
 }
 
@@ -179,6 +179,8 @@ pub struct Schedule {
     pub steps: Vec<Step>,
     /// Bytes of the workspace that the caller provides: the peak of all temporaries that are kept whole.
     pub workspace: u64,
+    /// The most bytes of them that are needed at one time: no plan takes less.
+    pub least: u64,
     /// Bytes of scratch memory that each thread needs besides: the largest peak of rows of one group.
     pub scratch: u64,
 }

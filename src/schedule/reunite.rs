@@ -3,38 +3,46 @@
 //! Grouping goes through the work once. A gradient that waits for something small, such as the number of rows that a
 //! mean is over, is met after that, in a group of its own, although it goes through the rows of the loss once more. Such a
 //! group joins the earlier one at its own, later place, if nothing that it waits for depends on the earlier one, or only on
-//! what can be split off from it for the price of one number for each row. Sums over all rows that read the same are
+//! what can be split off from it for the price of a few numbers for each row. Sums over all rows that read the same are
 //! computed together too.
 
 use super::nest::{Nest, ValueId};
 use super::rows::{Open, shared_rows};
 use super::{NestResult, Schedule};
-use crate::ir::volume;
 
 /// How far apart groups are looked at.
 const WINDOW: usize = 16;
 
 /// The groups of a stretch without checks, in an order in which they can run.
 pub(super) fn reunite(schedule: &Schedule, groups: Vec<Open>) -> Vec<Open> {
-    let groups = join(schedule, groups, &one_reads_the_other);
-    join(schedule, groups, &sums_of_the_same)
+    let groups = join(schedule, groups, &Pass { related: one_reads_the_other, vectors: false });
+    let groups = join(schedule, groups, &Pass { related: sums_of_the_same, vectors: false });
+    // Last, because what waits for a part of such a group waits for all of it.
+    join(schedule, groups, &Pass { related: one_reads_the_other, vectors: true })
 }
 
-fn join(schedule: &Schedule, mut groups: Vec<Open>, related: &dyn Fn(&Open, &Open) -> bool) -> Vec<Open> {
+/// Which groups become one.
+struct Pass {
+    related: fn(&Open, &Open) -> bool,
+    /// Also groups that have no rows?
+    vectors: bool,
+}
+
+fn join(schedule: &Schedule, mut groups: Vec<Open>, pass: &Pass) -> Vec<Open> {
     let mut at = 1;
     while at < groups.len() {
         let joined = (at.saturating_sub(WINDOW)..at).find_map(|a| {
             let stretch = &groups[a..=at];
-            Some((a, joined(schedule, stretch, related).or_else(|| split(schedule, stretch, related))?))
+            Some((a, joined(schedule, stretch, pass).or_else(|| split(schedule, stretch, pass))?))
         });
         let Some((a, stretch)) = joined else {
             at += 1;
             continue;
         };
-        let shorter = at + 1 - a - stretch.len();
+        // A group that has grown is compared once more. What was split is not: it would never end.
+        let fewer = stretch.len() < at + 1 - a;
         groups.splice(a..=at, stretch);
-        // What is before here has been compared with each other, but for the group that is new.
-        at = if shorter == 0 { at + 1 } else { at };
+        at = if fewer { a.max(1) } else { at + 1 };
     }
     groups
 }
@@ -59,10 +67,10 @@ fn sums_of_the_same(first: &Open, last: &Open) -> bool {
 
 /// The groups of `stretch` with its first and its last as one, in an order in which they can run. `None` if that is
 /// impossible, or they have nothing in common.
-fn joined(schedule: &Schedule, stretch: &[Open], related: &dyn Fn(&Open, &Open) -> bool) -> Option<Vec<Open>> {
+fn joined(schedule: &Schedule, stretch: &[Open], pass: &Pass) -> Option<Vec<Open>> {
     let [first, between @ .., last] = stretch else { return None };
     let apart = first.rows.first().zip(last.rows.first()).is_some_and(|(a, b)| a != b);
-    if first.closed || last.closed || apart || !related(first, last) {
+    if first.closed || last.closed || apart || !(pass.related)(first, last) {
         return None;
     }
     let own: Vec<ValueId> = results(first).collect();
@@ -89,7 +97,7 @@ fn joined(schedule: &Schedule, stretch: &[Open], related: &dyn Fn(&Open, &Open) 
     for nest in &last.nests {
         // That it reads something in common with the first is known of the last group as a whole: a nest of it that does
         // not may compute what another one needs.
-        let shared = shared_rows(schedule, &group, nest)?;
+        let shared = shared_rows(schedule, &group, nest).filter(|shared| pass.vectors || !shared.vectors)?;
         group.share(&shared);
         group.nests.push(nest.clone());
     }
@@ -100,9 +108,9 @@ fn joined(schedule: &Schedule, stretch: &[Open], related: &dyn Fn(&Open, &Open) 
 
 /// The same where groups in between need of the first one only a few numbers that cost little: those are computed before
 /// it, in a group of their own.
-fn split(schedule: &Schedule, stretch: &[Open], related: &dyn Fn(&Open, &Open) -> bool) -> Option<Vec<Open>> {
+fn split(schedule: &Schedule, stretch: &[Open], pass: &Pass) -> Option<Vec<Open>> {
     let [first, between @ .., last] = stretch else { return None };
-    if first.closed || first.strips || last.closed || between.is_empty() || !related(first, last) {
+    if first.closed || last.closed || between.is_empty() || !(pass.related)(first, last) {
         return None;
     }
     // What the last group waits for, backwards through the groups in between.
@@ -115,12 +123,13 @@ fn split(schedule: &Schedule, stretch: &[Open], related: &dyn Fn(&Open, &Open) -
             wanted.extend(reads);
         }
     }
-    let rows = volume(&first.rows);
+    // What is split off is gone through twice, or its results are.
+    let few_points = first.nests.iter().map(Nest::points).max().unwrap_or(0) / 8;
     let (mut few, mut rest) = (Vec::new(), Vec::new());
     for nest in first.nests.iter().rev() {
         let is = |r: &NestResult| early.contains(&r.value);
         if nest.results.iter().any(is) {
-            if nest.points() > rows {
+            if nest.points() > few_points {
                 return None;
             }
             early.extend(nest.operands().into_iter().map(|v| schedule.root(v)));
@@ -136,6 +145,6 @@ fn split(schedule: &Schedule, stretch: &[Open], related: &dyn Fn(&Open, &Open) -
     rest.reverse();
     let rest = Open { nests: rest, ..first.clone() };
     let others: Vec<Open> = [rest].iter().chain(between).chain([last]).cloned().collect();
-    let others = joined(schedule, &others, related)?;
+    let others = joined(schedule, &others, pass)?;
     Some([Open { nests: few, ..first.clone() }].into_iter().chain(others).collect())
 }

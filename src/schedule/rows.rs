@@ -22,6 +22,8 @@ pub(super) struct Open {
     pub contraction: bool,
     /// Is its last dimension cut into strips?
     pub strips: bool,
+    /// Is it all one row: vectors, and sums of all their elements?
+    pub vectors: bool,
 }
 
 /// Puts the units into groups and steps.
@@ -80,7 +82,7 @@ fn fused(schedule: &mut Schedule, graph: &Graph, units: Vec<Unit>) {
             }
             None => {
                 let rows = nest.domain[..parallel_prefix(&nest)].to_vec();
-                open.push(Open { rows, nests: Vec::new(), closed: alone, contraction, strips: false });
+                open.push(Open { rows, nests: Vec::new(), closed: alone, contraction, strips: false, vectors: false });
                 open.len() - 1
             }
         };
@@ -152,7 +154,7 @@ fn finish(schedule: &Schedule, mut group: Open, kept: &[bool]) -> Group {
     let strip = strip.filter(|s| group.strips || s.count() > 1);
     rows.extend(strip.map(|s| s.count()));
     // A reduction alone is worth rows too: it accumulates in a register.
-    let kind = if !rows.is_empty() && (nests.len() > 1 || nests.iter().any(|n| !n.is_map())) {
+    let kind = if (!rows.is_empty() || group.vectors) && (nests.len() > 1 || nests.iter().any(|n| !n.is_map())) {
         GroupKind::Rows(rows)
     } else if nodes.len() > 1 {
         GroupKind::Loops
@@ -220,10 +222,11 @@ fn parallel_prefix(nest: &Nest) -> usize {
 /// same for all rows (class weights) finds it in the cache.
 fn is_contraction(schedule: &Schedule, nest: &Nest) -> bool {
     let operands = nest.operands();
-    let rows: Vec<MapDim> = (0..parallel_prefix(nest)).filter(|d| nest.domain[*d] > 1).map(MapDim::Dim).collect();
-    let is_inner = |m: &MapDim| matches!(m, MapDim::Dim(d) if nest.domain[*d] > 1 && !rows.contains(m));
+    let long = (0..nest.domain.len()).filter(|d| nest.domain[*d] > 1).map(MapDim::Dim);
+    let (rows, inner): (Vec<MapDim>, Vec<MapDim>) = long.partition(|m| nest.results.iter().all(|r| r.map.contains(m)));
     let of_rows = |r: &Access| rows.iter().map(|d| r.map.contains(d)).collect::<Vec<bool>>();
-    let mut kinds: Vec<_> = nest.reads.iter().filter(|r| r.map.iter().any(is_inner)).map(of_rows).collect();
+    let sums = nest.reads.iter().filter(|r| r.map.iter().any(|m| inner.contains(m)));
+    let mut kinds: Vec<Vec<bool>> = sums.map(of_rows).collect();
     kinds.sort_unstable();
     kinds.dedup();
     let own = nest.gathers.is_empty() && (kinds.len() < 2 || kinds.iter().flatten().all(|has| *has));
@@ -236,7 +239,7 @@ fn is_contraction(schedule: &Schedule, nest: &Nest) -> bool {
 
 /// What the group and the nest can share, if joining them is possible and of use.
 fn common_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Option<Shared> {
-    shared_rows(schedule, group, nest).filter(|shared| shared.values)
+    shared_rows(schedule, group, nest).filter(|shared| shared.values && !shared.vectors)
 }
 
 /// What a nest has in common with a group.
@@ -245,6 +248,8 @@ pub(super) struct Shared {
     rows: usize,
     /// Does the group need strips then?
     strips: bool,
+    /// Is the group one row then?
+    pub vectors: bool,
     /// Does it read what the group reads or writes?
     values: bool,
 }
@@ -254,6 +259,7 @@ impl Open {
     pub fn share(&mut self, shared: &Shared) {
         self.rows.truncate(shared.rows);
         self.strips |= shared.strips;
+        self.vectors |= shared.vectors;
     }
 }
 
@@ -287,9 +293,19 @@ pub(super) fn shared_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Opt
     let shrinks = rows < group.rows.len() || rows < prefix;
     let fits = || group.nests.iter().chain([nest]).all(|n| inner_bytes(n) <= ROW_BYTES);
     if !group.strips && rows > 0 && (!shrinks || fits()) {
-        return Some(Shared { rows, strips: false, values });
+        return Some(Shared { rows, strips: false, vectors: false, values });
     }
-    // Strips make loops shorter: worth it where something need not be stored.
-    let rows = strips::strip_rows(schedule, group, nest, rows)?;
-    Some(Shared { rows, strips: true, values: reads_own })
+    // The others give up something: worth it where something need not be stored.
+    if let Some(rows) = strips::strip_rows(schedule, group, nest, rows) {
+        return Some(Shared { rows, strips: true, vectors: false, values: reads_own });
+    }
+    let vectors = !group.strips && group.nests.iter().chain([nest]).all(|n| is_vector_like(n, nest));
+    vectors.then_some(Shared { rows: 0, strips: false, vectors: true, values: reads_own })
+}
+
+/// Has `a` no more than one dimension that is longer than 1, of the extent of one of `b` if that has one?
+fn is_vector_like(a: &Nest, b: &Nest) -> bool {
+    let long = |n: &Nest| n.domain.iter().copied().filter(|d| *d != 1).collect::<Vec<u64>>();
+    let (a, b) = (long(a), long(b));
+    a.len() <= 1 && (b.is_empty() || a.is_empty() || a == b)
 }

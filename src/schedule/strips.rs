@@ -48,12 +48,15 @@ pub(super) fn reads_own_part(nest: &Nest, m: ValueId, outer: usize, strips: bool
     reads && gathers && (!strips || reads_own_lane(nest, m))
 }
 
+/// Is the last coordinate, and no other, that dimension?
+fn is_last(map: &[MapDim], dim: usize) -> bool {
+    map.len().checked_sub(1).is_some_and(|last| map.iter().positions(MapDim::Dim(dim)).eq([last]))
+}
+
 /// Does the nest read `m` at its own lane only?
 fn reads_own_lane(nest: &Nest, m: ValueId) -> bool {
     let Some(lane) = nest.domain.len().checked_sub(1) else { return false };
-    let own = |map: &[MapDim]| {
-        map.len().checked_sub(1).is_some_and(|last| map.iter().positions(MapDim::Dim(lane)).eq([last]))
-    };
+    let own = |map: &[MapDim]| is_last(map, lane);
     let reads = nest.reads.iter().filter(|r| r.value == m).all(|r| own(&r.map));
     let gathers = nest.body.insts().iter().all(|inst| match inst {
         Inst::Gather(g, coords) if nest.gathers[*g] == m => {
@@ -67,7 +70,7 @@ fn reads_own_lane(nest: &Nest, m: ValueId) -> bool {
 /// The extent of the nest's last dimension, if it is parallel and the last one of every result.
 fn lanes(nest: &Nest) -> Option<u64> {
     let last = nest.domain.len().checked_sub(1)?;
-    let own = |map: &[MapDim]| map.iter().positions(MapDim::Dim(last)).eq(map.len().checked_sub(1));
+    let own = |map: &[MapDim]| is_last(map, last);
     let extent = nest.domain[last];
     (extent > 1 && nest.sequence.is_none() && nest.results.iter().all(|r| own(&r.map))).then_some(extent)
 }
@@ -107,14 +110,8 @@ pub(super) fn cut(schedule: &Schedule, nests: &[Nest], outer: usize) -> Option<S
     let extent = lanes(nests.first()?)?;
     let lane = nests.iter().map(|n| lane_bytes(schedule, n, outer)).max().unwrap_or(1).max(1);
     let deep = nests.iter().filter(|n| volume(&n.domain[outer.min(n.domain.len() - 1)..n.domain.len() - 1]) > 1);
-    // What is walked through more than once is to stay in the cache, beside what else is read and written there. If it
-    // cannot, long stretches of memory are the best that there is.
-    let width = if deep.count() > 1 && lane.saturating_mul(NARROWEST) <= ROW_BYTES {
-        (ROW_BYTES / 4 / lane).clamp(NARROWEST, WIDEST) / STEP * STEP
-    } else {
-        WIDEST
-    };
-    let width = std::env::var("KINA_W").map_or(width, |w| w.parse().unwrap());
+    // What is walked through more than once is to stay in the cache, beside what else is read and written there.
+    let width = if deep.count() > 1 { (ROW_BYTES / 4 / lane).clamp(NARROWEST, WIDEST) / STEP * STEP } else { WIDEST };
     // Strips of one width are simpler code.
     let even = (width / 2 / STEP..=width / STEP).rev().map(|n| n * STEP).find(|w| *w > 0 && extent % w == 0);
     Some(Strip { extent, width: even.unwrap_or(width).min(extent) })

@@ -1,5 +1,6 @@
 //! A schedule as text and as a DOT graph. Both depend on the schedule and the names only.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use petgraph::dot::{Config, Dot};
@@ -51,7 +52,8 @@ impl Schedule {
         text
     }
 
-    /// The schedule for people: steps with their groups, places of values, and the peak memory. `names` are the names
+    /// The schedule for people: steps with their groups, places of values, and the peak memory (ARCHITECTURE.md says how to
+    /// read it). `names` are the names
     /// of the graph's nodes by index.
     pub fn to_text(&self, names: &[String]) -> String {
         let mut text = format!(
@@ -81,12 +83,31 @@ impl Schedule {
                 }
             }
         }
-        let sum = |f: &dyn Fn(&Place) -> bool| -> u64 {
-            self.values.iter().filter(|v| f(&v.place)).map(|v| v.ty.bytes()).fold(0, u64::saturating_add)
-        };
-        let _ = writeln!(text, "inputs {} bytes", sum(&|p| matches!(p, Place::Input(_))));
-        let _ = writeln!(text, "peak {} bytes of temporaries", self.temporaries(1));
+        let (inputs, outputs) = self.inputs_and_outputs();
+        let temporaries = self.temporaries(1);
+        let _ = writeln!(text, "inputs {inputs} bytes, outputs {outputs} bytes, temporaries {temporaries} bytes");
+        let peak = inputs.saturating_add(outputs).saturating_add(temporaries);
+        let _ = writeln!(text, "peak {peak} bytes with one thread");
         text
+    }
+
+    /// Bytes of the caller's buffers. Saturating.
+    fn inputs_and_outputs(&self) -> (u64, u64) {
+        let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
+        for v in &self.values {
+            match v.place {
+                Place::Input(i) => inputs.insert(i, v.ty.bytes()),
+                Place::Output(j) => outputs.insert(j, v.ty.bytes()),
+                _ => None,
+            };
+        }
+        for step in &self.steps {
+            if let Step::Copy { from, output } = step {
+                outputs.insert(*output, self.value(*from).ty.bytes());
+            }
+        }
+        let sum = |bytes: BTreeMap<usize, u64>| bytes.into_values().fold(0, u64::saturating_add);
+        (sum(inputs), sum(outputs))
     }
 
     fn group_head(&self, names: &[String], group: &Group) -> String {
@@ -94,6 +115,7 @@ impl Schedule {
             GroupKind::Single => "single".to_owned(),
             GroupKind::Loops => "loops".to_owned(),
             GroupKind::Rows(rows) => match group.strip {
+                None if rows.is_empty() => "one row".to_owned(),
                 None => format!("rows {rows:?}"),
                 Some(strip) => format!("rows {rows:?} in strips of {} lanes", strip.width),
             },

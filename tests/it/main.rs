@@ -10,6 +10,7 @@ mod differential;
 mod docs;
 mod forms;
 mod functions;
+mod fusion;
 mod fuzz_seeds;
 mod hostile_text;
 mod language;
@@ -26,6 +27,8 @@ mod numerics;
 mod operators;
 mod optimiser;
 mod orders;
+#[cfg(feature = "codegen")]
+mod plan;
 mod programs;
 mod rule_tools;
 mod scale;
