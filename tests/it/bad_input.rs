@@ -319,6 +319,9 @@ fn wrong_usage_exits_with_2() {
         ("input without a file", files, "run p.kina --input logits", 2, &["NAME=FILE"]),
         ("input without a name", files, "run p.kina --input =l.npy", 2, &["NAME=FILE"]),
         ("output of no format", files, "run p.kina --output r", 2, &["'r'", ".npz or .safetensors", "--help"]),
+        ("no thread", files, "run p.kina --threads 0", 2, &["'0'", "from 1 to 256", "--help"]),
+        ("too many threads", files, "run p.kina --threads 257", 2, &["from 1 to 256"]),
+        ("threads of the interpreter", files, "run p.kina --interpret --threads 2", 2, &["cannot be used with"]),
         ("output of one array", files, "run p.kina --output r.npy", 2, &["'r.npy'", ".npz or .safetensors"]),
     ]);
 }

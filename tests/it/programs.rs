@@ -443,3 +443,23 @@ fn folded_constants_overflow_as_computed_ones_do() {
     // What a person wrote must fit.
     kina(files.path(), "run q.kina --interpret").refusal(1, &["E0207", "does not fit F32"]).unwrap();
 }
+
+/// Large enough to be shared: rows, rows in scratch memory, points.
+#[cfg(feature = "codegen")]
+#[test]
+fn results_are_the_same_files_for_every_number_of_threads() {
+    let program = "let f = fn(x: tensor<F32, [300, 1200], @host>) {
+          let y = x.softmax(axis=1) in (y * y).sum(axis=1) + x.exp().tanh().mean(axis=1)
+        } in
+        let x = tensor<F32, [300, 1200], @host> in
+        handle f(x) with reverseMode";
+    let place = directory(&[("p.kina", program)]);
+    let run = |threads: &str| {
+        kina(place.path(), &format!("run p.kina --output r.npz {threads}")).ok();
+        std::fs::read(place.path().join("r.npz")).unwrap()
+    };
+    let one = run("--threads 1");
+    for threads in ["", "--threads 2", "--threads 3", "--threads 16"] {
+        assert!(run(threads) == one, "{threads:?}");
+    }
+}
