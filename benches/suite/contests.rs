@@ -9,9 +9,10 @@ use std::time::Instant;
 use kina_ad::{RuleOptions, Session, Tensor};
 
 use crate::contest::{Contestant, Times, Turns, compare, quantile};
+use crate::environment::{Environment, Framework, JAX, PYTORCH};
 use crate::job::{Job, nll, optimised};
 use crate::jobs::{BY_HAND, ENTRIES, JIT, LARGE, Over, Timed};
-use crate::peers::{Environment, Framework, JAX, PYTORCH, Peer, PeerError, Way};
+use crate::peers::{Peer, PeerError, Way};
 use crate::reference::Reference;
 use crate::report::{Goal, Report, Spread, Unit, contest};
 
@@ -30,7 +31,8 @@ impl Peers {
             }
         };
         for framework in [PYTORCH, JAX] {
-            match Peer::start(&environment, &framework) {
+            let started = environment.command(&framework).map_err(|e| e.to_string());
+            match started.and_then(|command| Peer::start(framework.name, command).map_err(|e| e.to_string())) {
                 Ok(peer) => {
                     let versions = peer.versions.clone().into_iter();
                     // One interpreter runs both.

@@ -1,8 +1,8 @@
 //! The jobs that are timed against others, and what is asked of each.
 
 use crate::Part;
+use crate::environment::{Framework, JAX, PYTORCH};
 use crate::job::nll;
-use crate::peers::{Framework, JAX, PYTORCH};
 
 /// Value and gradient of one function of one shape.
 pub struct Timed {

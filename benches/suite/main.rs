@@ -2,6 +2,7 @@
 
 mod apart;
 mod contests;
+mod environment;
 mod jobs;
 mod machine;
 mod others;

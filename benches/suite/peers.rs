@@ -1,8 +1,7 @@
-//! The peers: a virtual environment for them, one process per framework, and each way to use it as a contestant.
+//! The peers: one process per framework, and each way to use it as a contestant. What is said is in benches/peers/protocol.py.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -14,13 +13,11 @@ use kina_ad::exec::inputs::Input;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::contest::Contestant;
+use super::contest::Contestant;
 
 /// Why a peer cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
-    #[error("no virtual environment: {0}")]
-    Environment(String),
     #[error("{peer} cannot be reached: {error}")]
     Pipe { peer: &'static str, error: io::Error },
     #[error("{0} ended; what it said last is in target/peers-log.txt")]
@@ -31,69 +28,6 @@ pub enum PeerError {
     Refused { peer: &'static str, message: String },
     #[error(transparent)]
     Array(#[from] ArrayError),
-}
-
-/// A framework: its script, and what it can be asked to compete as.
-pub struct Framework {
-    pub name: &'static str,
-    script: &'static str,
-}
-
-pub const PYTORCH: Framework = Framework { name: "PyTorch", script: "peer_torch.py" };
-pub const JAX: Framework = Framework { name: "JAX", script: "peer_jax.py" };
-
-/// The virtual environment of the peers.
-pub struct Environment {
-    folder: PathBuf,
-    log: PathBuf,
-}
-
-impl Environment {
-    /// The environment in this folder, made or brought up to the list of packages if need be.
-    ///
-    /// # Errors
-    /// No Python, no module venv, no network when it is needed.
-    pub fn new(folder: PathBuf) -> Result<Environment, PeerError> {
-        let fail = |what: &str, error: &dyn std::fmt::Display| PeerError::Environment(format!("{what}: {error}"));
-        let list = scripts().join("requirements.txt");
-        let wanted = std::fs::read_to_string(&list).map_err(|e| fail("benches/peers/requirements.txt", &e))?;
-        let log = folder.with_file_name("peers-log.txt");
-        let environment = Environment { folder, log };
-        // Written when everything is installed.
-        let stamp = environment.folder.join("installed.txt");
-        if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
-            return Ok(environment);
-        }
-        eprintln!("bench: installing the peers into {}; several GB", environment.folder.display());
-        let mut venv = Command::new("python3");
-        environment.install(venv.args(["-m", "venv"]).arg(&environment.folder))?;
-        let mut pip = environment.python();
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", "-r"]);
-        environment.install(pip.arg(&list))?;
-        std::fs::write(&stamp, wanted).map_err(|e| fail("the environment", &e))?;
-        Ok(environment)
-    }
-
-    fn install(&self, command: &mut Command) -> Result<(), PeerError> {
-        let program = command.get_program().to_string_lossy().into_owned();
-        let output =
-            command.output().map_err(|error| PeerError::Environment(format!("{program} cannot be run: {error}")))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        // `venv` complains on standard output.
-        let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-        let said: Vec<&str> = said.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-        Err(PeerError::Environment(said.last().map_or("nothing was said", |l| *l).to_owned()))
-    }
-
-    fn python(&self) -> Command {
-        Command::new(self.folder.join("bin/python"))
-    }
-}
-
-fn scripts() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers")
 }
 
 /// A process of a framework, which answers one question after the other.
@@ -124,24 +58,13 @@ struct Files {
 }
 
 impl Peer {
+    /// Starts a framework, called `name` in errors.
+    ///
     /// # Errors
     /// A framework that does not start.
-    pub fn start(environment: &Environment, framework: &Framework) -> Result<Peer, PeerError> {
-        let name = framework.name;
-        let pipe = |error| PeerError::Pipe { peer: name, error };
-        let log = File::options().create(true).append(true).open(&environment.log).map_err(pipe)?;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).to_string();
-        let mut process = environment
-            .python()
-            .arg("-B")
-            .arg(scripts().join(framework.script))
-            .env("OMP_NUM_THREADS", cores)
-            .env("TORCHINDUCTOR_CACHE_DIR", environment.folder.with_file_name("peers-inductor"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .map_err(pipe)?;
+    pub fn start(name: &'static str, mut command: Command) -> Result<Peer, PeerError> {
+        let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut process = started.map_err(|error| PeerError::Pipe { peer: name, error })?;
         let (questions, Some(answers)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(PeerError::Ended(name));
         };

@@ -1,27 +1,37 @@
-//! What `./x bench` does with its measurements: who is timed when, who must agree with whom, what the report says.
+//! What `./x bench` does with its measurements: who is timed when, who must agree with whom, how peers are asked, what the
+//! report says.
 
 #[path = "../../benches/common/contest.rs"]
 mod contest;
+#[path = "../../benches/suite/peers.rs"]
+mod peers;
 #[path = "../../benches/suite/report.rs"]
 mod report;
 
 use std::cell::RefCell;
 use std::error::Error;
+use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use kina_ad::ir::Shape;
+use kina_ad::exec::arrays::{read_npy, write_npy};
+use kina_ad::exec::inputs::{Input, InputSource};
+use kina_ad::ir::{DType, Placement, Shape, TensorType};
 use kina_ad::{Data, Tensor};
 
 use contest::{Contestant, Times, Turns, compare, quantile};
+use peers::{Peer, PeerError, Way};
 use report::{Goal, Report, Section, Spread, Table, Unit, cells};
+
+/// Who was called, and how often in one go.
+type Calls = Vec<(&'static str, u32)>;
 
 /// Takes what it is told to, and writes down when it is called.
 struct Scripted {
     name: &'static str,
     seconds: f64,
     results: Vec<f32>,
-    calls: Rc<RefCell<Vec<(&'static str, u32)>>>,
+    calls: Rc<RefCell<Calls>>,
 }
 
 impl Contestant for Scripted {
@@ -40,12 +50,12 @@ impl Contestant for Scripted {
     }
 }
 
-fn compared(a: &[f32], b: &[f32]) -> (Result<Vec<Times>, String>, Vec<(&'static str, u32)>) {
+fn compared(a: &[f32], b: &[f32]) -> (Result<Vec<Times>, String>, Calls) {
     let calls = Rc::new(RefCell::new(Vec::new()));
     let scripted = |name, seconds, results: &[f32]| {
         Box::new(Scripted { name, seconds, results: results.to_vec(), calls: calls.clone() }) as Box<dyn Contestant>
     };
-    let turns = Turns { rounds: 3, tolerance: 1e-5, pause: Duration::ZERO };
+    let turns = Turns { pause: Duration::ZERO, ..Turns::new(3) };
     let times = compare(&mut [scripted("slow", 0.002, a), scripted("fast", 1e-6, b)], &turns);
     let calls = calls.borrow().clone();
     (times.map_err(|e| e.to_string()), calls)
@@ -142,4 +152,60 @@ fn a_table_has_as_many_cells_in_each_row_as_in_its_head() {
         Section { title: "T".into(), text: String::new(), tables: vec![table], data: serde_json::Value::Null };
     let text = Report { sections: vec![section], ..Report::default() }.markdown();
     assert!(text.ends_with("## T\n\n| a | b |\n| --- | ---: |\n| c | d |\n"), "{text}");
+}
+
+/// A peer that gives these answers, whatever it is asked, and ends.
+fn peer(answers: &[&str]) -> Result<Peer, PeerError> {
+    let mut command = Command::new("sh");
+    command.args(["-c", "for answer; do read -r question; printf '%s\\n' \"$answer\"; done", "sh"]).args(answers);
+    Peer::start("a peer", command)
+}
+
+#[test]
+fn a_peer_is_loaded_prepared_timed_and_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let tensor = |v: f32| Tensor::new(Shape::new(vec![1]).unwrap(), Data::F32(vec![v])).unwrap();
+    write_npy(&file("value.npy"), &tensor(1.0)).unwrap();
+    write_npy(&file("gradient.npy"), &tensor(2.0)).unwrap();
+    let files = serde_json::json!({"ok": {"files": [file("value.npy"), file("gradient.npy")]}}).to_string();
+    let versions = r#"{"ok": {"Framework": "1.2"}}"#;
+    let answers = [
+        versions,
+        r#"{"ok": {}}"#,
+        r#"{"ok": {}}"#,
+        r#"{"ok": {"seconds": 0.25}}"#,
+        &files,
+        r#"{"ok": {"seconds": 3.0}}"#,
+    ];
+    let mut peer = peer(&answers).unwrap();
+    assert_eq!(peer.versions["Framework"], "1.2");
+    let input = Input { name: "x".into(), ty: tensor_type(), source: InputSource::Given, tensor: tensor(0.5) };
+    peer.load("job", &[input], folder.path()).unwrap();
+    assert_eq!(read_npy(&file("x.npy")).unwrap(), tensor(0.5));
+    let peer = Rc::new(RefCell::new(peer));
+    let mut way = Way::new("its name", "fast", peer.clone(), folder.path()).unwrap();
+    assert_eq!(way.time(2).unwrap(), 0.25);
+    assert_eq!(way.name(), "its name");
+    assert_eq!(way.results().unwrap(), [tensor(1.0), tensor(2.0)]);
+    assert_eq!(peer.borrow_mut().compile().unwrap(), 3.0);
+    let end = peer.borrow_mut().compile().unwrap_err();
+    assert!(matches!(end, PeerError::Ended("a peer") | PeerError::Pipe { .. }), "{end}");
+}
+
+fn tensor_type() -> TensorType {
+    TensorType::new(DType::F32, Shape::new(vec![1]).unwrap(), Placement::Host)
+}
+
+#[test]
+fn a_peer_that_fails_is_an_error_with_its_name() {
+    let hello = r#"{"ok": {}}"#;
+    let refused = |answer: &str| peer(&[hello, answer]).unwrap().compile().unwrap_err();
+    assert_eq!(refused(r#"{"error": "ValueError: no"}"#).to_string(), "a peer: ValueError: no");
+    for answer in ["Segmentation fault", r#"{"ok": {"second": 1}}"#, "{}"] {
+        let error = refused(answer);
+        assert!(matches!(&error, PeerError::Answer { line, .. } if line.trim() == answer), "{error}");
+    }
+    assert!(peer(&[]).is_err());
+    assert!(matches!(Peer::start("a peer", Command::new("/no/such/program")), Err(PeerError::Pipe { .. })));
 }
