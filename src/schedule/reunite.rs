@@ -146,5 +146,5 @@ fn split(schedule: &Schedule, stretch: &[Open], pass: &Pass) -> Option<Vec<Open>
     let rest = Open { nests: rest, ..first.clone() };
     let others: Vec<Open> = [rest].iter().chain(between).chain([last]).cloned().collect();
     let others = joined(schedule, &others, pass)?;
-    Some([Open { nests: few, ..first.clone() }].into_iter().chain(others).collect())
+    Some([Open { nests: few, strips: false, ..first.clone() }].into_iter().chain(others).collect())
 }

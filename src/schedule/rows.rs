@@ -22,7 +22,7 @@ pub(super) struct Open {
     pub contraction: bool,
     /// Is its last dimension cut into strips?
     pub strips: bool,
-    /// Is it all one row: vectors, and sums of all their elements?
+    /// Is it all one row: vectors or small tensors, and sums of all their elements?
     pub vectors: bool,
 }
 
@@ -299,13 +299,17 @@ pub(super) fn shared_rows(schedule: &Schedule, group: &Open, nest: &Nest) -> Opt
     if let Some(rows) = strips::strip_rows(schedule, group, nest, rows) {
         return Some(Shared { rows, strips: true, vectors: false, values: reads_own });
     }
-    let vectors = !group.strips && group.nests.iter().chain([nest]).all(|n| is_vector_like(n, nest));
+    let vectors = !group.strips && are_one_row(schedule, &group.nests, nest);
     vectors.then_some(Shared { rows: 0, strips: false, vectors: true, values: reads_own })
 }
 
-/// Has `a` no more than one dimension that is longer than 1, of the extent of one of `b` if that has one?
-fn is_vector_like(a: &Nest, b: &Nest) -> bool {
+/// Are all nests over vectors of the same length, or over the same few points, or over a single one?
+fn are_one_row(schedule: &Schedule, nests: &[Nest], nest: &Nest) -> bool {
     let long = |n: &Nest| n.domain.iter().copied().filter(|d| *d != 1).collect::<Vec<u64>>();
-    let (a, b) = (long(a), long(b));
-    a.len() <= 1 && (b.is_empty() || a.is_empty() || a == b)
+    let mut extents: Option<Vec<u64>> = None;
+    nests.iter().chain([nest]).all(|n| {
+        let own = long(n);
+        let few = own.len() <= 1 || n.points().saturating_mul(element_bytes(schedule, n)) <= ROW_BYTES;
+        few && (own.is_empty() || *extents.get_or_insert_with(|| own.clone()) == own)
+    })
 }
