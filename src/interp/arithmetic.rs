@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt::Debug;
 
 use crate::ir::kernel::{BinaryFn, UnaryFn};
-use crate::ir::{DType, Precision};
+use crate::ir::{DType, Precision, ops};
 
 /// What floats are, and how they compute. Integers and Bools are the same in every arithmetic.
 pub trait Arithmetic: Copy {
@@ -76,7 +76,7 @@ impl Arithmetic for Precision {
             UnaryFn::Sinh => x.sinh(),
             UnaryFn::Cosh => x.cosh(),
             UnaryFn::Tanh => x.tanh(),
-            UnaryFn::Sigmoid => sigmoid(x),
+            UnaryFn::Sigmoid => ops::sigmoid(x),
             UnaryFn::Erf => libm::erf(x),
             UnaryFn::Erfc => libm::erfc(x),
             UnaryFn::Not => f64::NAN,
@@ -98,12 +98,6 @@ impl Arithmetic for Precision {
         };
         Precision::round(*self, dtype, y)
     }
-}
-
-/// 1 / (1 + e^-x), without overflow of e^-x.
-fn sigmoid(x: f64) -> f64 {
-    let e = (-x.abs()).exp();
-    if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
 }
 
 /// IEEE `minimum`: NaN if one is, -0 before +0.

@@ -315,8 +315,19 @@ pub(super) fn two_sum<'t>(a: Var<'t>, b: Var<'t>) -> (Var<'t>, Var<'t>) {
 
 /// (a + a_rest) / (b + b_rest), rounded little more than once; the rests are small beside a and b.
 pub(super) fn quotient<'t>(a: Var<'t>, a_rest: Var<'t>, b: Var<'t>, b_rest: Var<'t>) -> Var<'t> {
+    let (near, missing, inverse) = division(a, a_rest, b, b_rest);
+    missing.fma(inverse, near)
+}
+
+/// The same quotient as a sum of two floats, the second small.
+pub(super) fn quotient_parts<'t>(a: Var<'t>, a_rest: Var<'t>, b: Var<'t>, b_rest: Var<'t>) -> (Var<'t>, Var<'t>) {
+    let (near, missing, inverse) = division(a, a_rest, b, b_rest);
+    (near, missing * inverse)
+}
+
+/// A float near the quotient; what the dividend has beyond its product with the divisor; 1 / b.
+fn division<'t>(a: Var<'t>, a_rest: Var<'t>, b: Var<'t>, b_rest: Var<'t>) -> (Var<'t>, Var<'t>, Var<'t>) {
     let inverse = 1.0 / b;
     let near = a * inverse;
-    let missing = (-near).fma(b, a) + (-near).fma(b_rest, a_rest);
-    missing.fma(inverse, near)
+    (near, (-near).fma(b, a) + (-near).fma(b_rest, a_rest), inverse)
 }

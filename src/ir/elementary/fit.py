@@ -183,7 +183,7 @@ FITS = {
     "EXP2_F64": (exp2_over_x, lambda f: f / 2**f, -mpf("0.5"), mpf("0.5"), 11, double),
     "SINH_F32": (sinh_rest, lambda z: z * sqrt(z) / sinh(sqrt(z)) if z else z, 0, mpf(1), 3, single),
     "SINH_F64": (sinh_rest, lambda z: z * sqrt(z) / sinh(sqrt(z)) if z else z, 0, mpf(1), 6, double),
-    "ERFC_F32": (scaled_erfc, lambda t: 1 / scaled_erfc(t), erfc_place(0.5), erfc_place(10.1), 9, single),
+    "ERFC_F32": (scaled_erfc, lambda t: 1 / scaled_erfc(t), erfc_place(0.5), erfc_place(10.1), 10, single),
     "ERFC_F64": (scaled_erfc, lambda t: 1 / scaled_erfc(t), erfc_place(0.5), erfc_place(27.3), 23, double),
     "EXP_F32": (exp_rest, lambda r: r**2 / exp(r), -R, R, 4, single),
     "EXPM1_F32": (exp_rest, lambda r: r**2 / expm1(r) if r else r, -R, R, 5, single),

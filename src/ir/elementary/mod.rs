@@ -90,8 +90,8 @@ pub fn method(f: UnaryFn) -> Option<&'static str> {
             "below 1 an odd polynomial of degree 13 (F32) or 23 (F64); from 1 on 1 - e^p, p a polynomial in |x| of degree 8 or 17"
         }
         UnaryFn::Erfc => {
-            "below 1/2 as erf; from there on e^(-x^2) p / (1 + 2 x) with a polynomial p in (x - 2) / (x + 2) of degree 9 (F32) or 23 (F64), \
-             after Shepherd and Laframboise, the square and the quotient as sums of two floats; 2 less that below -1/2"
+            "below 1/2 as erf; from there on e^(-x^2) p / (1 + 2 x) with a polynomial p in (x - 2) / (x + 2) of degree 10 (F32) or 23 (F64), \
+             after Shepherd and Laframboise, with the square, the quotient and e^r as sums of two floats; 2 less that below -1/2"
         }
         _ => return None,
     })

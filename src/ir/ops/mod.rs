@@ -22,6 +22,8 @@ mod window;
 
 use std::sync::Arc;
 
+pub use unary::sigmoid;
+
 use super::operator::{Operator, Registry};
 
 impl Registry {

@@ -81,8 +81,8 @@ fn sign(x: f64) -> f64 {
     if x == 0.0 || x.is_nan() { x } else { x.signum() }
 }
 
-/// The logistic function, without overflow of e^-x.
-fn sigmoid(x: f64) -> f64 {
+/// 1 / (1 + e^-x) without overflow of e^-x.
+pub fn sigmoid(x: f64) -> f64 {
     let e = (-x.abs()).exp();
     if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
 }

@@ -4,7 +4,7 @@ use kina_ad::ir::{DType, Level, Shape};
 use kina_ad::{CheckOptions, Compiled, Data, RuleOptions, Session, Tensor};
 
 use super::sample::sample;
-use super::{DTYPES, FUNCTIONS, Function, same};
+use super::{DTYPES, FUNCTIONS, Function, PROMISED, Worst, same};
 
 const LEVELS: [Level; 2] = [Level::O1, Level::O2];
 
@@ -79,5 +79,39 @@ fn a_value_does_not_depend_on_its_place() {
                 }
             }
         }
+    }
+}
+
+/// Every F32 there is, in pieces that the threads take in turns.
+#[test]
+#[ignore = "minutes: ./x ulp"]
+fn every_f32_is_as_promised() {
+    const PIECE: u64 = 1 << 16;
+    let mut session = Session::new(&RuleOptions::default()).unwrap();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    for function in &FUNCTIONS {
+        let start = std::time::Instant::now();
+        let code = compile(&mut session, &[function.name], DType::F32, PIECE as usize, Level::O2);
+        let part = &|thread: u64| {
+            let mut worst = Worst::default();
+            for piece in (thread..(1 << 32) / PIECE).step_by(threads) {
+                let bits = piece * PIECE..(piece + 1) * PIECE;
+                let operands: Vec<f64> = bits.map(|b| f64::from(f32::from_bits(b as u32))).collect();
+                let results = code.call(&[&tensor(DType::F32, &operands)]).unwrap();
+                let found = function.worst(DType::F32, &operands, &values(&results[0]));
+                if found.ulps > worst.ulps {
+                    worst = found;
+                }
+            }
+            worst
+        };
+        let worst = std::thread::scope(|scope| {
+            let parts: Vec<_> = (0..threads as u64).map(|t| scope.spawn(move || part(t))).collect();
+            let parts = parts.into_iter().map(|p| p.join().expect("no panic"));
+            parts.max_by(|a, b| a.ulps.total_cmp(&b.ulps)).expect("there is a thread")
+        });
+        let seconds = start.elapsed().as_secs();
+        println!("{} F32: {:.3} ULP at {:e} ({:e}), {seconds} s", function.name, worst.ulps, worst.at, worst.result);
+        assert!(worst.ulps <= PROMISED, "{}: {worst:?}", function.name);
     }
 }

@@ -1,7 +1,6 @@
 //! `docs/numerics.md`, and what it says measured.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use kina_ad::ir::DType;
 use kina_ad::ir::elementary::{code, method};
@@ -108,37 +107,6 @@ fn results_are_as_near_as_the_document_says() {
         return;
     }
     assert!(there == text, "docs/numerics.md is not what was measured; UPDATE_DOCS=1 writes it:\n{text}");
-}
-
-/// Every F32. It takes minutes with optimisation: `./x ulp`.
-#[test]
-#[ignore = "minutes: ./x ulp"]
-fn every_f32_is_as_promised() {
-    for function in &FUNCTIONS {
-        let start = std::time::Instant::now();
-        let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        let part = |thread: u64| {
-            let mut worst = Worst { ulps: 0.0, at: f64::NAN, result: f64::NAN };
-            const PIECE: u64 = 1 << 16;
-            for piece in (thread..(1 << 32) / PIECE).step_by(threads as usize) {
-                let bits = piece * PIECE..(piece + 1) * PIECE;
-                let operands: Vec<f64> = bits.map(|b| f64::from(f32::from_bits(b as u32))).collect();
-                let found = function.worst(DType::F32, &operands, &function.evaluate(DType::F32, &operands));
-                if found.ulps > worst.ulps {
-                    worst = found;
-                }
-            }
-            worst
-        };
-        let worst = std::thread::scope(|scope| {
-            let parts: Vec<_> = (0..threads).map(|t| scope.spawn(move || part(t))).collect();
-            let parts = parts.into_iter().map(|p| p.join().expect("no panic"));
-            parts.max_by(|a, b| a.ulps.total_cmp(&b.ulps)).expect("there is a thread")
-        });
-        let took = Duration::from_secs(start.elapsed().as_secs());
-        println!("{} F32: {:.3} ULP at {:e} ({:e}), {took:?}", function.name, worst.ulps, worst.at, worst.result);
-        assert!(worst.ulps <= PROMISED, "{}: {worst:?}", function.name);
-    }
 }
 
 /// A million F64s of each function: `./x ulp`.

@@ -44,7 +44,7 @@ const FUNCTIONS: [Function; 15] = [
 const DTYPES: [DType; 2] = [DType::F32, DType::F64];
 
 /// The worst result of a sample.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Worst {
     ulps: f64,
     at: f64,
@@ -92,7 +92,7 @@ impl Function {
     /// The worst of some results, its error exact.
     fn worst(&self, dtype: DType, operands: &[f64], results: &[f64]) -> Worst {
         assert_eq!(operands.len(), results.len());
-        let mut worst = Worst { ulps: 0.0, at: f64::NAN, result: f64::NAN };
+        let mut worst = Worst::default();
         for (x, y) in operands.iter().zip(results) {
             let ulps = self.error(dtype, *x, *y, false);
             if ulps > worst.ulps {
