@@ -553,7 +553,7 @@ impl Walk<'_> {
     /// Merges the VJP's e-node with its conclusion.
     fn unite(&mut self, id: NodeId, op: OpId, operand: usize, cotangent: NodeId, value: NodeId, vjp: &Vjp) {
         let NodeKind::Op { operands, attrs, .. } = self.tape.graph.node(id).kind.clone() else { return };
-        let ty = Arc::new(self.tape.graph.ty(operands[operand]).clone());
+        let ty = self.space.intern(self.tape.graph.ty(operands[operand]).clone());
         let origin = self.space.origin(Origin::Rule { rule: vjp.head.rule.clone(), serves: vec![self.shown(id)] });
         let mut children: smallvec::SmallVec<[egg::Id; 4]> = operands.iter().map(|o| self.tape.class(*o)).collect();
         for value in attrs {

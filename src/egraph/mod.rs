@@ -26,7 +26,7 @@ pub mod view;
 pub use differentiate::{Differentiated, Gradient, differentiate};
 pub use expand::resolve;
 pub use optimise::{Budget, Report, Stop, saturate};
-pub use result::Extracted;
+pub use result::{Extracted, extract};
 
 use std::fmt::Write as _;
 
