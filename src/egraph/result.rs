@@ -22,6 +22,15 @@ pub struct Extracted {
     pub complete: bool,
 }
 
+/// What is to be extracted from a program: what its checks look at, then its outputs.
+pub(super) fn problem(program: &Differentiated) -> Problem {
+    let class_of = |id: NodeId| program.space.egraph.find(program.classes[id.index()]);
+    // Checks first: what they need runs before everything else.
+    let mut roots: Vec<Id> = program.tape.checks.iter().map(|c| class_of(c.indices)).collect();
+    roots.extend(program.tape.outputs.iter().map(|o| class_of(o.node)));
+    Problem::new(&program.space, &roots)
+}
+
 /// Extracts outputs and checks. `None` if a root has no computable form, which a tape without missing rules excludes.
 pub fn extract(program: &Differentiated) -> Option<Extracted> {
     let space = &program.space;
@@ -29,10 +38,7 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
     let tape = &program.tape;
     let current = |node: &ENode| node.clone().map_children(|child| egraph.find(child));
     let class_of = |id: NodeId| egraph.find(program.classes[id.index()]);
-    // Checks first: what they need runs before everything else.
-    let mut roots: Vec<Id> = tape.checks.iter().map(|c| class_of(c.indices)).collect();
-    roots.extend(tape.outputs.iter().map(|o| class_of(o.node)));
-    let solution = Problem::new(space, &roots).solve()?;
+    let solution = problem(program).solve()?;
 
     // A class takes the source name of the first tape node in it that has one.
     let mut names: BTreeMap<Id, Arc<str>> = BTreeMap::new();

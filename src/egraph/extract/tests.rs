@@ -1,5 +1,7 @@
 //! Small problems, against all combinations.
 
+mod optimum;
+
 use std::collections::BTreeMap;
 
 use super::*;
@@ -61,16 +63,15 @@ fn sharing_beats_the_tree_solution() {
     assert_eq!(found.cost, cost_of(&found.problem, &found.chosen));
 }
 
-#[test]
-fn random_problems_stay_close_to_the_optimum() {
-    // A linear congruential sequence: the same problems on every machine.
+/// Problems from a linear congruential sequence: the same on every machine.
+fn small_problems(count: usize) -> Vec<Problem> {
     let mut state: u64 = 12345;
     let mut next = |n: u64| {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 33) % n
     };
-    let (mut sum, mut best) = (0, 0);
-    for _ in 0..60 {
+    let mut problems = Vec::new();
+    for _ in 0..count {
         let mut rows: Vec<(usize, Cost, Vec<usize>)> = Vec::new();
         for class in 0..9usize {
             for _ in 0..=next(2) {
@@ -86,7 +87,15 @@ fn random_problems_stay_close_to_the_optimum() {
             }
         }
         let rows: Vec<(usize, Cost, &[usize])> = rows.iter().map(|(a, b, c)| (*a, *b, c.as_slice())).collect();
-        let p = problem(9, &rows, &[0, 1]);
+        problems.push(problem(9, &rows, &[0, 1]));
+    }
+    problems
+}
+
+#[test]
+fn random_problems_stay_close_to_the_optimum() {
+    let (mut sum, mut best) = (0, 0);
+    for p in small_problems(60) {
         let found = p.clone().solve().unwrap();
         assert_eq!(found.cost, cost_of(&found.problem, &found.chosen));
         assert!(acyclic(&found.problem, &found.chosen));
