@@ -7,6 +7,7 @@
 //!
 //! No derivative and no identity is known here: both come from rule files, and every e-node says which rule made it.
 
+mod conclude;
 pub mod cost;
 mod differentiate;
 mod expand;

@@ -48,8 +48,8 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
         }
     }
     // The first origin of each e-node that was chosen, in the form it has now.
-    let mut origins: FxHashMap<ENode, Option<&Origin>> =
-        solution.nodes().map(|(_, node)| (current(node), None)).collect();
+    let nodes: Vec<(Id, &ENode)> = solution.nodes().collect();
+    let mut origins: FxHashMap<ENode, Option<&Origin>> = nodes.iter().map(|(_, node)| (current(node), None)).collect();
     for (node, origin) in space.log() {
         if let Some(first @ None) = origins.get_mut(&current(node)) {
             *first = Some(origin);
@@ -62,7 +62,7 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
         graph.inputs.push(new);
         map.insert(class_of(*id), new);
     }
-    for (id, node) in solution.nodes() {
+    for (id, node) in nodes {
         if map.contains_key(&id) {
             continue;
         }

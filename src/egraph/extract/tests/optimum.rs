@@ -212,7 +212,7 @@ fn random(seed: u64) -> (String, String) {
 fn extraction_optimum() {
     let (mut worst, mut proved, mut unproved) = ((1.0, String::from("all")), 0, Vec::new());
     let mut session = Session::new(&RuleOptions::default()).unwrap();
-    for (name, text) in written().into_iter().chain((0..60).map(random)) {
+    for (name, text) in written().into_iter().chain((0..100).map(random)) {
         let graph =
             session.check("p.kina", &text, &CheckOptions::default()).map_err(|e| format!("{name}\n{text}\n{e}"));
         let mut differentiated = session.differentiate(&graph.unwrap()).unwrap();
