@@ -1,6 +1,12 @@
-//! `./x bench`: what differentiation, rewriting and extraction take for large programs, and what loading the rules takes.
+//! `./x bench middle`: what differentiation, rewriting and extraction take for large programs, stage by stage, and what
+//! loading the rules takes.
 
-mod generate;
+#[path = "../common/generators.rs"]
+// Each bench uses some of them.
+#[allow(dead_code)]
+mod generators;
+#[path = "../common/memory.rs"]
+mod memory;
 
 use std::error::Error;
 use std::process::{Command, ExitCode, Stdio};
@@ -41,21 +47,21 @@ struct Job {
 const JOBS: [Job; 3] = [
     Job {
         name: "transformer of 12 layers",
-        write: || generate::transformer(12),
+        write: || generators::transformer(12),
         rounds: usize::MAX,
         seconds: 0.025,
         bytes: None,
     },
     Job {
         name: "transformer of 200 layers",
-        write: || generate::transformer(200),
+        write: || generators::transformer(200),
         rounds: 3,
         seconds: 0.7,
         bytes: None,
     },
     Job {
         name: "chain of 100,000 operators",
-        write: || generate::chain(100_000),
+        write: || generators::chain(100_000),
         rounds: 1,
         seconds: 15.0,
         bytes: Some(1 << 30),
@@ -168,13 +174,6 @@ fn measure(job: &Job, rounds: usize) -> Result<Value, Box<dyn Error>> {
     figures["middle"] = json!(middle);
     figures["asked"] = json!(job.seconds);
     figures["asked_bytes"] = json!(job.bytes);
-    figures["peak"] = json!(peak());
+    figures["peak"] = json!(memory::status("VmHWM:"));
     Ok(figures)
-}
-
-/// The most memory this process has had, in bytes; Linux says it.
-fn peak() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
