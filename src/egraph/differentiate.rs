@@ -6,16 +6,15 @@
 use std::sync::Arc;
 
 use super::Budget;
-use super::language::ENode;
+use super::conclude::Applied;
 use super::masks::{Mask, Masks};
 use super::matching::Fuel;
-use super::ranges;
 use super::space::{OriginId, Space};
 use super::tape::{Tape, TapeBuilder, max_values};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
 use crate::ir::{Graph, Node, NodeId, NodeKind, OpId, Origin, Output, TypeError};
-use crate::rules::term::{Bindings, Builder, TermError};
-use crate::rules::{AttrPattern, Conclusion, RuleSet, Vjp};
+use crate::rules::term::Builder;
+use crate::rules::{AttrPattern, Conclusion, RuleSet};
 
 /// A gradient of the program, with what a numeric check of it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,18 +130,18 @@ impl Map {
 pub(super) struct Walk<'a> {
     pub(super) rules: &'a RuleSet,
     masks: Masks,
-    space: Space,
+    pub(super) space: Space,
     pub(super) tape: Tape,
     /// Tape nodes of each handler's parameters.
     params: Vec<Vec<Option<NodeId>>>,
     /// Gradients of each handler once it is differentiated.
     gradients: Vec<Option<Vec<NodeId>>>,
     records: Vec<Gradient>,
-    alternatives: Vec<(egg::Id, egg::Id)>,
+    pub(super) alternatives: Vec<(egg::Id, egg::Id)>,
     /// Of values on the tape.
     limit: u64,
     /// For the attributes of rules.
-    fuel: Fuel,
+    pub(super) fuel: Fuel,
     pub(super) bag: Diagnostics,
 }
 
@@ -231,7 +230,7 @@ impl Walk<'_> {
         self.gradients[index] = Some(gradients);
     }
 
-    fn builder(&mut self, origin: OriginId) -> TapeBuilder<'_> {
+    pub(super) fn builder(&mut self, origin: OriginId) -> TapeBuilder<'_> {
         TapeBuilder { tape: &mut self.tape, space: &mut self.space, origin }
     }
 
@@ -439,162 +438,4 @@ impl Walk<'_> {
         }
         Some(sum)
     }
-
-    /// Adds the node `vjp:op:i` and rewrites it to the conclusion of the operator's rule.
-    fn apply(&mut self, id: NodeId, op: OpId, operand: usize, cotangent: NodeId) -> Applied {
-        let rules = self.rules;
-        let mut result = Applied::Missing;
-        for vjp in rules.vjps(op) {
-            // The primary rule decides; alternatives only add forms for the optimiser to choose from.
-            if vjp.alternative.is_some() && !matches!(result, Applied::Cotangent(_)) {
-                break;
-            }
-            match self.conclude(id, vjp, operand, cotangent) {
-                Ok(None) => {}
-                Ok(Some(Conclude::Nothing)) if vjp.alternative.is_none() => return Applied::Nothing,
-                Ok(Some(Conclude::Nothing)) => {}
-                Ok(Some(Conclude::Value(value))) => {
-                    if let Some(refused) = self.mismatch(id, op, operand, value, vjp) {
-                        self.bag.push(refused);
-                        return Applied::Refused;
-                    }
-                    match result {
-                        Applied::Cotangent(primary) => {
-                            self.alternatives.push((self.tape.class(primary), self.tape.class(value)));
-                        }
-                        _ => {
-                            self.unite(id, op, operand, cotangent, value, vjp);
-                            result = Applied::Cotangent(value);
-                        }
-                    }
-                }
-                Err(error) => {
-                    let shown = self.shown(id);
-                    self.bag.push(
-                        Diagnostic::error("E0503", format!("`{}` is ill-typed here: {error}", vjp.head.rule.name))
-                            .at(error.span, format!("while differentiating `{shown}`"))
-                            .help("restrict the rule with `where`, or mend its conclusion"),
-                    );
-                    return Applied::Refused;
-                }
-            }
-        }
-        result
-    }
-
-    /// Instantiates the conclusion of `vjp` for one operand. `None` if the rule does not cover this call.
-    fn conclude(
-        &mut self,
-        id: NodeId,
-        vjp: &Vjp,
-        operand: usize,
-        cotangent: NodeId,
-    ) -> Result<Option<Conclude>, TermError> {
-        let NodeKind::Op { operands, attrs, .. } = self.tape.graph.node(id).kind.clone() else { return Ok(None) };
-        let mut bindings = Bindings::new(vjp.head.vars.len(), &vjp.head.locals);
-        let signature = self.rules.registry.op(vjp.op).signature();
-        vjp.bind_operands(signature, &operands, &mut bindings);
-        let stated = vjp.conclusion(signature, operand, operands.len(), &mut bindings);
-        for (pattern, value) in vjp.attrs.iter().zip(&attrs) {
-            match pattern {
-                AttrPattern::Const(wanted) if wanted != value => return Ok(None),
-                AttrPattern::Const(_) => {}
-                AttrPattern::Var(var) => bindings.bind_attr(*var, value.clone()),
-            }
-        }
-        bindings.bind_tensor(vjp.primal, id);
-        bindings.bind_tensor(vjp.cotangent, cotangent);
-        let wanted = self.tape.graph.ty(operands[operand]).clone();
-        bindings.expected = Some(wanted.clone());
-        let serves = vec![self.shown(id)];
-        let origin = self.space.origin(Origin::Rule { rule: vjp.head.rule.clone(), serves });
-        // For the one rule that there is, a domain says where it is true; one of several must be true here.
-        if vjp.alternative.is_some() {
-            for fact in &vjp.head.domain {
-                let bound = bindings.attr(&fact.bound, &mut self.builder(origin))?.as_float();
-                let tensor = bindings.tensors[fact.tensor.0 as usize].map(|node| self.tape.class(node));
-                let proved = tensor.zip(bound).is_some_and(|(t, b)| ranges::holds(&self.space, t, fact.compare, b));
-                if !proved {
-                    return Ok(None);
-                }
-            }
-        }
-        let mut builder = self.builder(origin);
-        let concluded = conclusion(vjp, stated, &mut bindings, &mut builder);
-        self.fuel.spend(bindings.steps());
-        concluded
-    }
-
-    /// The refusal of a conclusion that has another type than its operand.
-    fn mismatch(&self, id: NodeId, op: OpId, operand: usize, value: NodeId, vjp: &Vjp) -> Option<Diagnostic> {
-        let NodeKind::Op { operands, .. } = &self.tape.graph.node(id).kind else { return None };
-        let wanted = self.tape.graph.ty(operands[operand]);
-        let found = self.tape.graph.ty(value);
-        if wanted != found {
-            let (param, _) = self.rules.registry.op(op).signature().param_of(operand, operands.len());
-            let span = match vjp.conclusions.get(param) {
-                Some(Conclusion::Cotangent(term)) => term.span,
-                Some(Conclusion::NoCotangent(span)) => *span,
-                None => vjp.head.span,
-            };
-            let shown = self.shown(id);
-            return Some(
-                Diagnostic::error(
-                    "E0503",
-                    format!("`{}` concludes {found}, but {wanted} is wanted", vjp.head.rule.name),
-                )
-                .at(span, format!("while differentiating `{shown}`"))
-                .help("a cotangent has dtype, shape and placement of its operand"),
-            );
-        }
-        None
-    }
-
-    /// Merges the VJP's e-node with its conclusion.
-    fn unite(&mut self, id: NodeId, op: OpId, operand: usize, cotangent: NodeId, value: NodeId, vjp: &Vjp) {
-        let NodeKind::Op { operands, attrs, .. } = self.tape.graph.node(id).kind.clone() else { return };
-        let ty = Arc::new(self.tape.graph.ty(operands[operand]).clone());
-        let origin = self.space.origin(Origin::Rule { rule: vjp.head.rule.clone(), serves: vec![self.shown(id)] });
-        let mut children: smallvec::SmallVec<[egg::Id; 4]> = operands.iter().map(|o| self.tape.class(*o)).collect();
-        for value in attrs {
-            children.push(self.space.attr(value, origin));
-        }
-        children.push(self.tape.class(id));
-        children.push(self.tape.class(cotangent));
-        let node = self.space.add(ENode::Vjp(op, operand as u32, children), Some(ty), origin);
-        let conclusion = self.tape.class(value);
-        self.space.egraph.union(conclusion, node);
-    }
-}
-
-enum Applied {
-    Cotangent(NodeId),
-    /// The rule says that none flows.
-    Nothing,
-    /// Reported.
-    Refused,
-    Missing,
-}
-
-/// Builds what `vjp` states for one operand; `None` if the rule's conditions do not hold.
-fn conclusion(
-    vjp: &Vjp,
-    stated: Option<&Conclusion>,
-    bindings: &mut Bindings<'_, NodeId>,
-    builder: &mut TapeBuilder<'_>,
-) -> Result<Option<Conclude>, TermError> {
-    for condition in &vjp.head.conditions {
-        if !bindings.condition(condition, builder)? {
-            return Ok(None);
-        }
-    }
-    match stated {
-        None | Some(Conclusion::NoCotangent(_)) => Ok(Some(Conclude::Nothing)),
-        Some(Conclusion::Cotangent(term)) => bindings.build(term, builder).map(|v| Some(Conclude::Value(v))),
-    }
-}
-
-enum Conclude {
-    Nothing,
-    Value(NodeId),
 }

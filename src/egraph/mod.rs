@@ -7,6 +7,7 @@
 //!
 //! No derivative and no identity is known here: both come from rule files, and every e-node says which rule made it.
 
+mod conclude;
 pub mod cost;
 mod differentiate;
 mod expand;
@@ -26,7 +27,7 @@ pub mod view;
 pub use differentiate::{Differentiated, Gradient, differentiate};
 pub use expand::resolve;
 pub use optimise::{Budget, Report, Stop, saturate};
-pub use result::Extracted;
+pub use result::{Extracted, extract};
 
 use std::fmt::Write as _;
 

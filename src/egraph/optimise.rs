@@ -1,8 +1,8 @@
 //! Equality saturation under counted budgets.
 //!
-//! Each iteration searches only classes that changed in the last one, and their users up to the depth of the
-//! deepest left side; rules are indexed by the operator at their root and applied in name order. Time plays no
-//! part: the outcome depends on the input alone.
+//! Each iteration searches a left side only in classes that changed in the last one, and in their users as far above as it
+//! is deep; rules are indexed by the operator at their root and applied in name order. Time plays no part: the outcome
+//! depends on the input alone.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use egg::Id;
 
 use super::language::{Discriminant, ENode, split_call};
 use super::matching::{Fuel, Match, matches};
-use super::patterns::{commutes, variants};
+use super::patterns::{commutes, levels, variants};
 use super::space::{Space, SpaceBuilder};
 use super::{Differentiated, ranges};
 use crate::diagnostics::{Diagnostic, Diagnostics};
@@ -73,6 +73,8 @@ pub enum Stop {
 pub struct Report {
     pub stop: Stop,
     pub iterations: usize,
+    /// Left sides that were looked for in a class.
+    pub searches: usize,
     /// Applications that changed something, by rule.
     pub applications: BTreeMap<Arc<str>, usize>,
     pub nodes: usize,
@@ -87,7 +89,13 @@ struct Prepared<'r> {
     /// Widened when an operator at the root of the left side is first met: most programs meet few of them.
     patterns: OnceCell<Vec<Pattern>>,
     root: OpId,
+    /// How many levels below its root decide whether it fires: those of its left side, but all that any rule looks at if
+    /// facts about values decide as well.
+    reach: u8,
 }
+
+/// Too far above anything that has changed to match anew.
+const FAR: u8 = u8::MAX;
 
 impl Prepared<'_> {
     fn patterns(&self, commutative: &BTreeSet<OpId>) -> &[Pattern] {
@@ -119,11 +127,11 @@ pub fn saturate(
     let enabled: Vec<&Arc<Rewrite>> = rules.rewrites().iter().filter(|r| allowed(r.class)).collect();
     let commutative: BTreeSet<OpId> = enabled.iter().filter_map(|r| commutes(r)).collect();
     let mut prepared: Vec<Prepared<'_>> = Vec::new();
-    let mut depth = 1;
+    let depth = enabled.iter().map(|r| levels(&r.left)).max().unwrap_or(1);
     for rule in enabled.iter().filter(|r| commutes(r).is_none()) {
         let Some(root) = rule.left.root() else { continue };
-        depth = depth.max(rule.left.depth());
-        prepared.push(Prepared { rule, patterns: OnceCell::new(), root });
+        let reach = if rule.head.domain.is_empty() { levels(&rule.left) } else { depth };
+        prepared.push(Prepared { rule, patterns: OnceCell::new(), root, reach: u8::try_from(reach).unwrap_or(FAR) });
     }
     let mut by_root: BTreeMap<OpId, Vec<usize>> = BTreeMap::new();
     for (i, p) in prepared.iter().enumerate() {
@@ -137,7 +145,18 @@ pub fn saturate(
         }
     }
     let (applications, applied) = (BTreeMap::new(), 0);
-    let mut run = Run { space, names, rules, commutative, applications, applied, node_limit: 0, fuel: Fuel(0), budget };
+    let mut run = Run {
+        space,
+        names,
+        rules,
+        commutative,
+        applications,
+        applied,
+        searches: 0,
+        node_limit: 0,
+        fuel: Fuel(0),
+        budget,
+    };
     run.space.egraph.rebuild();
     let size = run.space.egraph.total_size();
     run.node_limit = budget.nodes + budget.nodes_per_node * size;
@@ -145,21 +164,19 @@ pub fn saturate(
     let mut stop = Stop::Iterations;
     let mut iterations = 0;
     // At first everything counts as changed.
-    let mut changed: BTreeSet<Id> = run.space.egraph.classes().map(|c| c.id).collect();
+    let mut changed: Vec<Id> = run.space.egraph.classes().map(|c| c.id).collect();
+    changed.sort_unstable();
     run.space.egraph.analysis.changed.get_mut().clear();
     while iterations < budget.iterations {
         iterations += 1;
         run.expand_composites(&changed)?;
-        run.space.egraph.rebuild();
-        changed.extend(run.take_changed());
+        changed = run.rebuild(changed);
         run.merge_commuted(&changed);
-        run.space.egraph.rebuild();
-        changed.extend(run.take_changed());
-        let dirty = run.users(&changed, depth);
-        let ended = run.iteration(&prepared, &by_root, &dirty)?;
-        run.space.egraph.rebuild();
+        changed = run.rebuild(changed);
+        let near = run.near(&changed, depth);
+        let ended = run.iteration(&prepared, &by_root, &near)?;
+        changed = run.rebuild(Vec::new());
         run.conflict(None)?;
-        changed = run.take_changed();
         if let Some(reason) = ended {
             stop = reason;
             break;
@@ -172,6 +189,7 @@ pub fn saturate(
     let report = Report {
         stop,
         iterations,
+        searches: run.searches,
         applications: run.applications,
         nodes: run.space.egraph.total_size(),
         classes: run.space.egraph.number_of_classes(),
@@ -188,23 +206,39 @@ struct Run<'a> {
     commutative: BTreeSet<OpId>,
     applications: BTreeMap<Arc<str>, usize>,
     applied: usize,
+    searches: usize,
     node_limit: usize,
     fuel: Fuel,
     budget: Budget,
 }
 
 impl Run<'_> {
-    fn take_changed(&mut self) -> BTreeSet<Id> {
-        let changed = std::mem::take(self.space.egraph.analysis.changed.get_mut());
-        changed.into_iter().map(|id| self.space.egraph.find(id)).collect()
+    /// Restores the e-graph's invariants. Returns the classes that have changed since they last held, and `changed`,
+    /// ascending.
+    fn rebuild(&mut self, mut changed: Vec<Id>) -> Vec<Id> {
+        let egraph = &mut self.space.egraph;
+        // That goes over the whole e-graph.
+        if !egraph.clean {
+            egraph.rebuild();
+        }
+        changed.append(egraph.analysis.changed.get_mut());
+        for id in &mut changed {
+            *id = egraph.find(*id);
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        changed
     }
 
-    /// The classes from which a left side of `depth` levels can reach a changed class.
-    fn users(&self, changed: &BTreeSet<Id>, depth: usize) -> BTreeSet<Id> {
+    /// How far above a changed class each class stands, for left sides of up to `depth` levels; `FAR` for others.
+    fn near(&self, changed: &[Id], depth: usize) -> Vec<u8> {
         let egraph = &self.space.egraph;
-        let mut all: BTreeSet<Id> = changed.iter().map(|id| egraph.find(*id)).collect();
-        let mut level: Vec<Id> = all.iter().copied().collect();
-        for _ in 1..depth {
+        let mut near = vec![FAR; egraph.nodes().len()];
+        for id in changed {
+            near[usize::from(*id)] = 0;
+        }
+        let mut level: Vec<Id> = changed.to_vec();
+        for distance in 1..depth.min(usize::from(FAR)) {
             let mut next = Vec::new();
             for id in level {
                 // Attributes have many users and never change.
@@ -213,14 +247,16 @@ impl Run<'_> {
                 }
                 for parent in egraph[id].parents() {
                     let parent = egraph.find(parent);
-                    if all.insert(parent) {
+                    let place = &mut near[usize::from(parent)];
+                    if *place == FAR {
+                        *place = distance as u8;
                         next.push(parent);
                     }
                 }
             }
             level = next;
         }
-        all
+        near
     }
 
     /// One round: search everything, then apply in (rule name, class) order.
@@ -228,17 +264,19 @@ impl Run<'_> {
         &mut self,
         prepared: &[Prepared<'_>],
         by_root: &BTreeMap<OpId, Vec<usize>>,
-        dirty: &BTreeSet<Id>,
+        near: &[u8],
     ) -> Result<Option<Stop>, Diagnostics> {
+        let (nodes, made) = (self.space.egraph.total_number_of_nodes(), self.space.egraph.nodes().len());
         let mut found: Vec<(usize, Id, Match)> = Vec::new();
         for (root, rules) in by_root {
             let Some(classes) = self.space.egraph.classes_for_op(&Discriminant::Op(*root)) else { continue };
-            let mut classes: Vec<Id> = classes.filter(|c| dirty.contains(c)).collect();
+            let mut classes: Vec<Id> = classes.filter(|c| near[usize::from(*c)] != FAR).collect();
             classes.sort_unstable();
             for class in classes {
-                for rule in rules {
+                for rule in rules.iter().filter(|r| near[usize::from(class)] < prepared[**r].reach) {
                     for pattern in prepared[*rule].patterns(&self.commutative) {
                         let vars = prepared[*rule].rule.head.vars.len();
+                        self.searches += 1;
                         let here = matches(&self.space.egraph, pattern, vars, class, &mut self.fuel);
                         found.extend(here.into_iter().map(|m| (*rule, class, m)));
                     }
@@ -258,8 +296,8 @@ impl Run<'_> {
             if self.applied >= self.budget.applications {
                 return Ok(Some(Stop::Applications));
             }
-            // Counted after every application, so that no rule overshoots.
-            if self.space.egraph.total_number_of_nodes() > self.node_limit {
+            // Counted after every application, so that no rule overshoots. No e-node goes before the graph is rebuilt.
+            if nodes + self.space.egraph.nodes().len() - made > self.node_limit {
                 return Ok(Some(Stop::Nodes));
             }
         }
@@ -346,11 +384,11 @@ impl Run<'_> {
     }
 
     /// Merges `a*b` with `b*a` where both stand.
-    fn merge_commuted(&mut self, changed: &BTreeSet<Id>) {
+    fn merge_commuted(&mut self, changed: &[Id]) {
         let mut pairs = Vec::new();
         for op in &self.commutative {
             let Some(classes) = self.space.egraph.classes_for_op(&Discriminant::Op(*op)) else { continue };
-            let mut classes: Vec<Id> = classes.filter(|c| changed.contains(c)).collect();
+            let mut classes: Vec<Id> = classes.filter(|c| changed.binary_search(c).is_ok()).collect();
             classes.sort_unstable();
             for class in classes {
                 for node in &self.space.egraph[class].nodes {
@@ -371,11 +409,11 @@ impl Run<'_> {
     }
 
     /// Composites become available as their definitions.
-    fn expand_composites(&mut self, changed: &BTreeSet<Id>) -> Result<(), Diagnostics> {
+    fn expand_composites(&mut self, changed: &[Id]) -> Result<(), Diagnostics> {
         for def in self.rules.defs() {
             let Some(op) = self.rules.registry.id(&def.name) else { continue };
             let Some(classes) = self.space.egraph.classes_for_op(&Discriminant::Op(op)) else { continue };
-            let mut classes: Vec<Id> = classes.filter(|c| changed.contains(c)).collect();
+            let mut classes: Vec<Id> = classes.filter(|c| changed.binary_search(c).is_ok()).collect();
             classes.sort_unstable();
             for class in classes {
                 let nodes: Vec<ENode> = self.space.egraph[class].nodes.clone();

@@ -22,6 +22,14 @@ pub fn commutes(rule: &Rewrite) -> Option<OpId> {
     }
 }
 
+/// How many levels of classes decide whether a left side matches: those of its operators, and that of the operands below
+/// them where two have to be equal.
+pub fn levels(pattern: &Pattern) -> usize {
+    let mut uses = BTreeMap::new();
+    count(pattern, &mut uses);
+    pattern.depth() + usize::from(uses.values().any(|n| *n > 1))
+}
+
 /// More variants than this of one left side are not made: a rule with that many commutative nodes is written badly
 /// or to do harm, and it still fires in the form it was written.
 const MAX_VARIANTS: usize = 32;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use egg::Id;
+use egg::{Id, Language};
+use rustc_hash::FxHashMap;
 
 use super::Differentiated;
 use super::cost::Cost;
@@ -21,17 +22,23 @@ pub struct Extracted {
     pub complete: bool,
 }
 
+/// What is to be extracted from a program: what its checks look at, then its outputs.
+pub(super) fn problem(program: &Differentiated) -> Problem {
+    let class_of = |id: NodeId| program.space.egraph.find(program.classes[id.index()]);
+    // Checks first: what they need runs before everything else.
+    let mut roots: Vec<Id> = program.tape.checks.iter().map(|c| class_of(c.indices)).collect();
+    roots.extend(program.tape.outputs.iter().map(|o| class_of(o.node)));
+    Problem::new(&program.space, &roots)
+}
+
 /// Extracts outputs and checks. `None` if a root has no computable form, which a tape without missing rules excludes.
 pub fn extract(program: &Differentiated) -> Option<Extracted> {
     let space = &program.space;
     let egraph = &space.egraph;
     let tape = &program.tape;
+    let current = |node: &ENode| node.clone().map_children(|child| egraph.find(child));
     let class_of = |id: NodeId| egraph.find(program.classes[id.index()]);
-    // Checks first: what they need runs before everything else.
-    let mut roots: Vec<Id> = tape.checks.iter().map(|c| class_of(c.indices)).collect();
-    roots.extend(tape.outputs.iter().map(|o| class_of(o.node)));
-    let problem = Problem::new(space, &roots);
-    let solution = problem.solve()?;
+    let solution = problem(program).solve()?;
 
     // A class takes the source name of the first tape node in it that has one.
     let mut names: BTreeMap<Id, Arc<str>> = BTreeMap::new();
@@ -40,14 +47,13 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
             names.entry(class_of(id)).or_insert_with(|| name.clone());
         }
     }
-    // The first origin of each e-node in the form it has now.
-    let mut origins: BTreeMap<ENode, &Origin> = BTreeMap::new();
+    // The first origin of each e-node that was chosen, in the form it has now.
+    let nodes: Vec<(Id, &ENode)> = solution.nodes().collect();
+    let mut origins: FxHashMap<ENode, Option<&Origin>> = nodes.iter().map(|(_, node)| (current(node), None)).collect();
     for (node, origin) in space.log() {
-        let mut node = node.clone();
-        for child in egg::Language::children_mut(&mut node) {
-            *child = egraph.find(*child);
+        if let Some(first @ None) = origins.get_mut(&current(node)) {
+            *first = Some(origin);
         }
-        origins.entry(node).or_insert(origin);
     }
     let mut graph = Graph::new();
     let mut map: BTreeMap<Id, NodeId> = BTreeMap::new();
@@ -56,20 +62,14 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
         graph.inputs.push(new);
         map.insert(class_of(*id), new);
     }
-    for class in problem.order(&solution.chosen) {
-        let id = problem.classes[class];
+    for (id, node) in nodes {
         if map.contains_key(&id) {
             continue;
         }
-        let node = &problem.candidates[class][solution.chosen[class]].node;
         let ENode::Op(op, children) = node else { continue };
         let (operands, attrs) = split_call(egraph, *op, children);
         let operands = operands.iter().map(|o| map.get(&egraph.find(*o)).copied()).collect::<Option<Vec<_>>>()?;
-        let mut key = node.clone();
-        for child in egg::Language::children_mut(&mut key) {
-            *child = egraph.find(*child);
-        }
-        let origin = (*origins.get(&key)?).clone();
+        let origin = (*origins.get(&current(node))?)?.clone();
         let new = graph.push(Node {
             kind: NodeKind::Op { op: *op, operands, attrs },
             ty: (**space.ty(id)?).clone(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use egg::Id;
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::language::{ENode, KinaEGraph, TypeAnalysis};
@@ -12,6 +13,8 @@ use crate::rules::term::Builder;
 /// An e-graph that remembers who added each e-node first.
 pub struct Space {
     pub egraph: KinaEGraph,
+    /// One copy of every type that occurs.
+    types: FxHashSet<Arc<TensorType>>,
     origins: Vec<Origin>,
     /// The origin of each e-node, in order of creation, which is the order of their ids.
     made: Vec<u32>,
@@ -23,7 +26,12 @@ pub struct OriginId(u32);
 
 impl Space {
     pub fn new(registry: Arc<Registry>) -> Self {
-        Self { egraph: KinaEGraph::new(TypeAnalysis::new(registry)), origins: Vec::new(), made: Vec::new() }
+        Self {
+            egraph: KinaEGraph::new(TypeAnalysis::new(registry)),
+            types: FxHashSet::default(),
+            origins: Vec::new(),
+            made: Vec::new(),
+        }
     }
 
     pub fn registry(&self) -> &Arc<Registry> {
@@ -56,6 +64,16 @@ impl Space {
         self.egraph[id].data.ty()
     }
 
+    /// The one copy of a type. A program has few types and many values.
+    pub fn intern(&mut self, ty: TensorType) -> Arc<TensorType> {
+        if let Some(known) = self.types.get(&ty) {
+            return known.clone();
+        }
+        let ty = Arc::new(ty);
+        self.types.insert(ty.clone());
+        ty
+    }
+
     /// Adds an e-node whose type is already known, if it is not there.
     pub fn add(&mut self, node: ENode, ty: Option<Arc<TensorType>>, origin: OriginId) -> Id {
         self.egraph.analysis.pending = ty;
@@ -86,7 +104,8 @@ impl Space {
         for value in attrs {
             children.push(self.attr(value.clone(), origin));
         }
-        Ok(self.add(ENode::Op(op, children), Some(Arc::new(ty)), origin))
+        let ty = self.intern(ty);
+        Ok(self.add(ENode::Op(op, children), Some(ty), origin))
     }
 }
 

@@ -1,7 +1,6 @@
 //! The differentiation tape: a typed graph whose nodes are mirrored in the e-graph.
 
 use std::hash::BuildHasher;
-use std::sync::Arc;
 
 use egg::Id;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -59,7 +58,7 @@ impl Tape {
     /// Adds a program input.
     pub fn input(&mut self, space: &mut Space, node: Node) -> NodeId {
         let number = self.graph.inputs.len() as u32;
-        let ty = Arc::new(node.ty.clone());
+        let ty = space.intern(node.ty.clone());
         space.egraph.analysis.inputs.push(ty.clone());
         let origin = space.origin(node.origin.clone());
         let class = space.add(ENode::Input(number), Some(ty), origin);

@@ -17,10 +17,10 @@ use super::rule::{Def, Vjp};
 use super::scope::Library;
 use super::typecheck::{self, Ahead};
 use super::vjp::compile_vjp;
-use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Span};
+use crate::diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 use crate::ir::{Operator, Registry};
-use crate::syntax::ast::{Item, Line};
-use crate::syntax::{parse_rules, read_text};
+use crate::syntax::ast::{Item, Line, RuleFile};
+use crate::syntax::{parse_rule_files, parse_rules, read_text};
 
 use unique::{as_vjp, definition_order, orphans, unique_defs, unique_rewrites, unique_vjps};
 
@@ -87,11 +87,7 @@ pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostic
     let (seen, faulty) = (BTreeSet::new(), BTreeSet::new());
     let mut files = Files { sources, bag, seen, items: Vec::new(), embedded: 0, depth: 0, faulty, is_unread: false };
     if !options.no_default_rules {
-        for file in EMBEDDED {
-            if options.profile == Profile::Default || !file.derivatives {
-                files.parse(file.name, file.text, None);
-            }
-        }
+        files.embed(EMBEDDED.iter().filter(|file| options.profile == Profile::Default || !file.derivatives));
     }
     files.embedded = files.items.len();
     // In the order of their names: which of two rules came first must not depend on the order in which files are given.
@@ -304,10 +300,24 @@ impl Files<'_> {
         self.bag.push(named.tell(diagnostic));
     }
 
-    /// Parses a text and follows its imports, relative to `directory`; embedded files import embedded ones.
+    /// Parses embedded files, which takes the greater part of the time to load them: several at a time.
+    fn embed<'e>(&mut self, files: impl Iterator<Item = &'e Embedded>) {
+        let files: Vec<FileId> = files.map(|file| self.sources.add(file.name, file.text)).collect();
+        for (parsed, found) in parse_rule_files(self.sources, &files) {
+            self.bag.extend(found);
+            self.enter(parsed, None);
+        }
+    }
+
+    /// Parses a text and follows its imports, relative to `directory`.
     fn parse(&mut self, name: &str, text: &str, directory: Option<&Path>) {
         let file = self.sources.add(name, text);
         let parsed = parse_rules(self.sources, file, self.bag);
+        self.enter(parsed, directory);
+    }
+
+    /// Takes over what was parsed, and follows its imports.
+    fn enter(&mut self, parsed: RuleFile, directory: Option<&Path>) {
         self.faulty.extend(parsed.faulty);
         self.is_unread |= parsed.is_refused;
         for item in parsed.items {

@@ -39,6 +39,27 @@ pub fn on_big_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     }
 }
 
+/// Threads that [`all_on_big_stacks`] has at most.
+const WORKERS: usize = 4;
+
+/// Results of `f` in the order of `inputs`, several at a time, as [`on_big_stack`] for each.
+pub(super) fn all_on_big_stacks<I: Copy + Sync, T: Send>(inputs: &[I], f: impl Fn(I) -> T + Sync) -> Vec<T> {
+    let workers = WORKERS.min(inputs.len());
+    let mut results: Vec<Vec<T>> = Vec::new();
+    results.resize_with(workers, Vec::new);
+    std::thread::scope(|scope| {
+        for (worker, results) in results.iter_mut().enumerate() {
+            let own = inputs.iter().skip(worker).step_by(workers);
+            let body = || results.extend(own.map(|input| f(*input)));
+            // Whoever is refused leaves its share undone.
+            let _ = std::thread::Builder::new().name("kina-front".into()).stack_size(STACK).spawn_scoped(scope, body);
+        }
+    });
+    let mut results: Vec<_> = results.into_iter().map(Vec::into_iter).collect();
+    let each = inputs.iter().enumerate();
+    each.map(|(i, input)| results[i % workers].next().unwrap_or_else(|| on_big_stack(|| f(*input)))).collect()
+}
+
 /// Refuses a text that is too large, too deep, has a name that is too long, or contains the character that recovery uses as a marker.
 pub(super) fn refuse(sources: &SourceMap, file: FileId, form: Form, tokens: &[Token]) -> Option<Diagnostic> {
     let text = &*sources.file(file).text;
@@ -182,5 +203,8 @@ mod tests {
             if n == 0 { 0 } else { down(n - 1) + block[3] / n }
         }
         assert_eq!(on_big_stack(|| down(50_000)), 50_000);
+        let depths: Vec<u32> = (0..11).map(|i| 20_000 + i).collect();
+        assert_eq!(all_on_big_stacks(&depths, down), depths);
+        assert!(all_on_big_stacks(&[], down).is_empty());
     }
 }

@@ -38,5 +38,5 @@ pub use form::{Form, PROGRAM_HEAD};
 pub use print::{Remarks, format_rules, print_expr, print_program};
 pub use program::parse_program;
 pub use read::{read_text, text_of};
-pub use rules::parse_rules;
+pub use rules::{parse_rule_files, parse_rules};
 pub use strange::utf8;

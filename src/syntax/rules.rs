@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pest::Parser;
 
 use super::ast::{Arg, DefItem, DefParam, Expr, ExprKind, Ident, Item, Line, RewriteItem, RuleFile, VjpItem};
-use super::depth::{on_big_stack, refuse};
+use super::depth::{all_on_big_stacks, on_big_stack, refuse};
 use super::error::{offset, syntax_error};
 use super::expr::{Builder, Node};
 use super::form::Form;
@@ -21,6 +21,14 @@ use crate::diagnostics::{Diagnostic, Diagnostics, FileId, SourceMap, Span};
 /// Parses a rule file. Faulty items are reported (E01xx) and left out.
 pub fn parse_rules(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> RuleFile {
     on_big_stack(|| parse(sources, file, bag))
+}
+
+/// Parses several rule files at a time, each with a bag of its own.
+pub fn parse_rule_files(sources: &SourceMap, files: &[FileId]) -> Vec<(RuleFile, Diagnostics)> {
+    all_on_big_stacks(files, |file| {
+        let mut bag = Diagnostics::new();
+        (parse(sources, file, &mut bag), bag)
+    })
 }
 
 fn parse(sources: &SourceMap, file: FileId, bag: &mut Diagnostics) -> RuleFile {
