@@ -46,7 +46,7 @@ const REAL: [Draw; 7] = [
     Draw::Wide,
     Draw::Opposed(3e16),
 ];
-const SPECIAL: [Draw; 2] = [Draw::Special, Draw::Extreme];
+const SPECIAL: [Draw; 3] = [Draw::Special, Draw::Extreme, Draw::Masked];
 
 /// How accurate the sides are for one dtype and one way to draw numbers. A single element may be lucky on either side, so
 /// that the worst of many are compared.
@@ -87,7 +87,7 @@ pub fn check(rewrite: &Rewrite, rules: &RuleSet, seed: u64) -> Findings {
     };
     let mut accuracies = Accuracies::new();
     // Ordinary points first: what is wrong there says more than a NaN.
-    for (draws, each) in [(ordinary, each), (special, 1)] {
+    for (draws, each) in [(ordinary, each), (special, 2)] {
         let mut turn = 0;
         for (i, instance) in instances.iter().enumerate() {
             // Precise arithmetic takes its time: large instances are not needed once there are enough points.

@@ -33,6 +33,8 @@ pub enum Draw {
     Special,
     /// The same, without NaN and infinities.
     Extreme,
+    /// Stretches of -inf, as masks leave them, among ordinary numbers.
+    Masked,
 }
 
 /// Where the values of a metavariable may lie, out of the rule's `domain` lines.
@@ -197,6 +199,8 @@ fn float(draw: Draw, dtype: DType, random: &mut ChaCha8Rng) -> f64 {
             i if i < SPECIAL.len() => SPECIAL[i],
             _ => normal(random),
         },
+        // Whether it is masked is decided for stretches: see `array`.
+        Draw::Masked => 3.0 * normal(random),
         Draw::Extreme => match below(random, 2 * SPECIAL.len() as u64) as usize {
             i if i < SPECIAL.len() && SPECIAL[i].is_finite() => SPECIAL[i],
             _ => normal(random),
@@ -213,17 +217,37 @@ fn representable(dtype: DType, rounded: f64, limits: &Limits) -> f64 {
     std::iter::once(rounded).chain(neighbours).find(|v| limits.contains(*v)).unwrap_or(rounded)
 }
 
+/// Stretches of up to five elements, masked and not in turn.
+#[derive(Default)]
+struct Mask {
+    masked: bool,
+    left: u64,
+}
+
+impl Mask {
+    fn next(&mut self, random: &mut ChaCha8Rng) -> bool {
+        if self.left == 0 {
+            self.masked = !self.masked;
+            self.left = 1 + below(random, 5);
+        }
+        self.left -= 1;
+        self.masked
+    }
+}
+
 /// Elements of a tensor type. Floats are representable in the dtype; integers lie in `0..bound`.
 pub fn array(ty: &TensorType, draw: Draw, limits: &Limits, bound: u64, random: &mut ChaCha8Rng) -> Array {
     let count = ty.shape.elements();
     // Every multiple comes in turn, so that no kink is missed by chance; the stride has no factor in common with 9.
     let (first, stride) = (below(random, 9), [1, 2, 4, 5, 7, 8][below(random, 6) as usize]);
+    let mut mask = Mask::default();
     let values = match ty.dtype {
         DType::F32 | DType::F64 => Values::Float(
             (0..count)
                 .map(|i| {
                     let drawn = match draw {
                         Draw::Grid => ((first + stride * i) % 9) as f64 / 2.0 - 2.0,
+                        Draw::Masked if mask.next(random) => f64::NEG_INFINITY,
                         _ => float(draw, ty.dtype, random),
                     };
                     let v = limits.bring_in(drawn);
