@@ -12,7 +12,7 @@ use crate::contest::{Contestant, Times, Turns, compare, quantile};
 use crate::environment::{Environment, Framework, JAX, PYTORCH};
 use crate::job::{Job, nll, optimised};
 use crate::jobs::{BY_HAND, ENTRIES, JIT, LARGE, Over, Timed};
-use crate::peers::{Peer, PeerError, Way};
+use crate::peers::{Peer, Way};
 use crate::reference::Reference;
 use crate::report::{Goal, Report, Spread, Unit, contest};
 
@@ -54,9 +54,15 @@ impl Peers {
         self.0.iter().find(|(name, _)| *name == framework.name).map(|(_, peer)| peer)
     }
 
-    /// Gives everybody the inputs of a job.
-    fn load(&self, function: &str, job: &Job, folder: &Path) -> Result<(), PeerError> {
-        self.0.iter().try_for_each(|(_, peer)| peer.borrow_mut().load(function, &job.inputs, folder))
+    /// Gives everybody the inputs of a job. Who cannot take them is out from then on, and the report says so.
+    fn load(&mut self, function: &str, job: &Job, folder: &Path, report: &mut Report) {
+        self.0.retain(|(name, peer)| match peer.borrow_mut().load(function, &job.inputs, folder) {
+            Ok(()) => true,
+            Err(error) => {
+                report.missing.push(format!("{name} from \"{function}\" on. {error}."));
+                false
+            }
+        });
     }
 }
 
@@ -66,7 +72,7 @@ impl Peers {
 /// A failure of ours, or contestants that compute different things.
 pub fn run(
     timed: &Timed,
-    peers: &Peers,
+    peers: &mut Peers,
     folder: &Path,
     rounds: usize,
     report: &mut Report,
@@ -78,7 +84,7 @@ pub fn run(
         reference = Reference::compile(&Reference::source())?;
         contestants.push(Box::new(reference.contestant(&job)?));
     }
-    peers.load(timed.function, &job, folder)?;
+    peers.load(timed.function, &job, folder, report);
     for entry in &ENTRIES {
         let Some(peer) = peers.get(&entry.framework) else { continue };
         if entry.only.is_some_and(|only| only != timed.function) {
@@ -170,15 +176,15 @@ impl Contestant for Traced {
 ///
 /// # Errors
 /// A failure of ours.
-pub fn compilation(peers: &Peers, folder: &Path, rounds: usize, report: &mut Report) -> Result<(), Box<dyn Error>> {
+pub fn compilation(peers: &mut Peers, folder: &Path, rounds: usize, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let source = nll(&LARGE);
     let from_source = |name, session| FromSource { name, source: source.clone(), session };
     let mut contestants: Vec<Box<dyn Contestant>> = vec![
         Box::new(from_source("kina-ad -O2", Some(Session::new(&RuleOptions::default())?))),
         Box::new(from_source("kina-ad -O2, loading the rules too", None)),
     ];
+    peers.load("nll", &Job::new(&source)?, folder, report);
     if let Some(peer) = peers.get(&JAX) {
-        peers.load("nll", &Job::new(&source)?, folder)?;
         contestants.push(Box::new(Traced(peer.clone())));
     }
     let times = compare(&mut contestants, &Turns::new(rounds))?;

@@ -108,16 +108,16 @@ fn measure(args: &Args, rounds: usize, temporary: &Path, report: &mut Report) ->
     let folder = tempfile::tempdir_in(temporary)?;
     let compete = [Part::Nll, Part::Tiny, Part::Rows, Part::Compile].into_iter().any(&wanted);
     let target = temporary.parent().unwrap_or(temporary);
-    let peers = if compete && !args.no_peers { Peers::start(target, report) } else { Peers::none() };
+    let mut peers = if compete && !args.no_peers { Peers::start(target, report) } else { Peers::none() };
     for timed in jobs::timed() {
         if wanted(timed.group) {
             eprintln!("bench: {}", timed.title);
-            contests::run(&timed, &peers, folder.path(), rounds, report)?;
+            contests::run(&timed, &mut peers, folder.path(), rounds, report)?;
         }
     }
     if wanted(Part::Compile) {
         eprintln!("bench: source to callable code");
-        contests::compilation(&peers, folder.path(), rounds, report)?;
+        contests::compilation(&mut peers, folder.path(), rounds, report)?;
     }
     drop(peers);
     if wanted(Part::Memory) {
