@@ -105,6 +105,7 @@ struct Phase {
     entry: Entry,
     /// See [`schedule::Phase::rows`].
     rows: Option<u64>,
+    grain: u64,
 }
 
 /// A named place in the signature.
@@ -178,7 +179,7 @@ impl Compiled {
         let mut phases = Vec::new();
         for (i, phase) in schedule.phases().iter().enumerate() {
             let entry = engine.lookup(&lower::entry(i)).ok_or(CompileError::Engine)?;
-            phases.push(Phase { entry, rows: phase.rows });
+            phases.push(Phase { entry, rows: phase.rows, grain: phase.grain });
         }
         let port =
             |node, name: Option<&str>| Port { name: name.unwrap_or_default().to_owned(), ty: graph.ty(node).clone() };
@@ -312,7 +313,7 @@ impl Phase {
     unsafe fn run(&self, arguments: &Arguments, threads: NonZero<usize>) -> i32 {
         let status = AtomicI32::new(0);
         let rows = self.rows.unwrap_or(1);
-        team::share(threads, rows, &|member, begin, end| {
+        team::share(threads, rows, self.grain, &|member, begin, end| {
             // SAFETY: passed on; ranges are disjoint, a row reads and writes nothing of another, and every thread that works
             // at the same time is another member.
             let result = unsafe { self.rows(arguments, member, begin, end) };

@@ -14,8 +14,9 @@ unsafe extern "C" {
     fn GOMP_parallel(work: extern "C" fn(*mut c_void), data: *mut c_void, threads: c_uint, flags: c_uint);
 }
 
-/// Pieces of work for each thread, so that a thread that is kept waiting by others is not waited for.
-const PIECES: u64 = 8;
+/// Pieces of work for each thread, at most: a thread that is kept waiting by others is not waited for, and threads that work
+/// near each other share what the memory system fetches ahead.
+const PIECES: u64 = 64;
 
 /// One call of [`share`].
 struct Job<'w> {
@@ -28,15 +29,16 @@ struct Job<'w> {
     threads: usize,
 }
 
-/// Calls `work(member, begin, end)` for ranges that together are `0..rows`, on up to `threads` threads. Members are numbers below
-/// `threads`, and no two threads of the call have the same one. `work` must not panic: it is called from C.
-pub(super) fn share(threads: NonZero<usize>, rows: u64, work: &(dyn Fn(usize, u64, u64) + Sync)) {
+/// Calls `work(member, begin, end)` for ranges that together are `0..rows`, on up to `threads` threads; ranges have about `grain` rows
+/// at least. Members are numbers below `threads`, and no two threads of the call have the same one. `work` must not
+/// panic: it is called from C.
+pub(super) fn share(threads: NonZero<usize>, rows: u64, grain: u64, work: &(dyn Fn(usize, u64, u64) + Sync)) {
     let team = threads.get().min(usize::try_from(rows).unwrap_or(usize::MAX)).min(c_uint::MAX as usize);
     if team < 2 {
         work(0, 0, rows);
         return;
     }
-    let pieces = rows.min((team as u64).saturating_mul(PIECES));
+    let pieces = rows.min((rows / grain.max(1)).max(team as u64)).min((team as u64).saturating_mul(PIECES));
     let job = Job { work, rows, pieces, next: AtomicU64::new(0), members: AtomicUsize::new(0), threads: team };
     let data = (&raw const job).cast_mut().cast();
     // SAFETY: `member` gets the address of `job`, which lives until the call returns, that is until every thread has
@@ -80,7 +82,7 @@ mod tests {
                         seen.extend(begin..end);
                     }
                 };
-                share(threads.try_into().unwrap(), rows, &work);
+                share(threads.try_into().unwrap(), rows, 3, &work);
                 let mut seen = seen.into_inner().unwrap();
                 seen.sort_unstable();
                 assert_eq!(seen, (0..rows).collect::<Vec<_>>(), "{threads} threads, {rows} rows");
@@ -97,7 +99,7 @@ mod tests {
                     let add = |_: usize, begin, end| {
                         sum.fetch_add((begin..end).sum::<u64>(), std::sync::atomic::Ordering::Relaxed);
                     };
-                    share(3.try_into().unwrap(), 1000, &add);
+                    share(3.try_into().unwrap(), 1000, 1, &add);
                     assert_eq!(sum.into_inner(), 499_500);
                 });
             }

@@ -10,6 +10,9 @@ use crate::ir::volume;
 /// Points of a row group from which on sharing it is worth starting threads.
 const SHARED_POINTS: u64 = 1 << 18;
 
+/// Points of a piece of work that one thread does before it asks for the next: some ten microseconds.
+const PIECE_POINTS: u64 = 1 << 17;
+
 /// Consecutive steps of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phase {
@@ -17,6 +20,8 @@ pub struct Phase {
     /// Rows of the phase's only group, or points along one dimension of it, which may be computed in any order and by several
     /// threads; `None` where there is no such freedom.
     pub rows: Option<u64>,
+    /// Rows, or points, that are too few to be handed to a thread by themselves.
+    pub grain: u64,
 }
 
 impl Schedule {
@@ -24,10 +29,11 @@ impl Schedule {
     pub fn phases(&self) -> Vec<Phase> {
         let mut phases: Vec<Phase> = Vec::new();
         for (s, step) in self.steps.iter().enumerate() {
-            let rows = self.shared_rows(step);
+            let shared = self.shared_rows(step);
+            let (rows, grain) = (shared.map(|(rows, _)| rows), shared.map_or(1, |(_, grain)| grain));
             match phases.last_mut() {
                 Some(last) if last.rows.is_none() && rows.is_none() => last.steps.end = s + 1,
-                _ => phases.push(Phase { steps: s..s + 1, rows }),
+                _ => phases.push(Phase { steps: s..s + 1, rows, grain }),
             }
         }
         phases
@@ -35,7 +41,8 @@ impl Schedule {
 
     /// How much of a large group there is to share. A row, or a point where nothing is reduced, reads and writes nothing of
     /// another one, and each thread has scratch memory of its own, so results do not depend on who computes which.
-    fn shared_rows(&self, step: &Step) -> Option<u64> {
+    /// Returns the rows, and the grain.
+    fn shared_rows(&self, step: &Step) -> Option<(u64, u64)> {
         let Step::Run(g) = step else { return None };
         let group = &self.groups[*g];
         let points = group.nests.iter().fold(0u64, |sum, n| sum.saturating_add(n.points()));
@@ -46,7 +53,7 @@ impl Schedule {
             GroupKind::Rows(rows) => volume(rows),
             GroupKind::Single | GroupKind::Loops => group.nests.first()?.domain[self.shared_dim(group)?],
         };
-        (rows > 1).then_some(rows)
+        (rows > 1).then(|| (rows, (PIECE_POINTS / (points / rows).max(1)).max(1)))
     }
 
     /// The dimension of a group without rows whose points threads may share: the outermost of more than one point, if its
