@@ -2,7 +2,7 @@
 //! process is this program again with `--apart NAME`, and prints one JSON object.
 
 use std::error::Error;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Instant;
 
 use kina_ad::ir::NodeKind;
@@ -15,8 +15,8 @@ use crate::contest::Contestant;
 use crate::generators;
 use crate::job::{Job, nll};
 use crate::jobs::{LARGE, TINY};
-use crate::memory;
 use crate::report::{Goal, Report, Section, Spread, Table, Unit, cells};
+use crate::{machine, memory};
 
 /// A program too large for anything but time and memory to be looked at.
 struct Large {
@@ -95,7 +95,7 @@ pub fn child(name: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
 }
 
 fn ask<A: DeserializeOwned>(name: &str, rounds: usize) -> Result<A, Box<dyn Error>> {
-    let output = Command::new(std::env::current_exe()?)
+    let output = machine::unbound(std::env::current_exe()?)
         .args(["--apart", name, "--rounds", &rounds.to_string()])
         .stderr(Stdio::inherit())
         .output()?;

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::machine;
+
 /// Why there is no virtual environment.
 #[derive(Debug, thiserror::Error)]
 #[error("no virtual environment: {0}")]
@@ -63,7 +65,7 @@ impl Environment {
     }
 
     fn python(&self) -> Command {
-        Command::new(self.folder.join("bin/python"))
+        machine::unbound(self.folder.join("bin/python"))
     }
 
     /// The program of a framework, which may use every core.
@@ -72,7 +74,7 @@ impl Environment {
     /// A log that cannot be written.
     pub fn command(&self, framework: &Framework) -> Result<Command, EnvironmentError> {
         let log = File::options().create(true).append(true).open(&self.log);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+        let cores = machine::cores().to_string();
         let mut command = self.python();
         command
             .arg("-B")

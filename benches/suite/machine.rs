@@ -1,12 +1,14 @@
 //! What the figures were measured on.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// Names and values, in the order of the report.
 pub fn describe() -> Vec<(String, String)> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     let memory = field("/proc/meminfo", "MemTotal").and_then(|m| m.strip_suffix(" kB")?.trim().parse::<f64>().ok());
     let system = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let system = system.lines().find_map(|l| l.strip_prefix("PRETTY_NAME=")).unwrap_or("unknown").trim_matches('"');
@@ -24,6 +26,39 @@ pub fn describe() -> Vec<(String, String)> {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into()
+}
+
+/// The processors of this process, as it was started.
+struct Processors {
+    count: usize,
+    /// As `taskset` takes them: `0-1`.
+    list: Option<String>,
+}
+
+/// Asked first at the start: OpenMP binds the main thread to one processor when it is first used.
+fn processors() -> &'static Processors {
+    static PROCESSORS: OnceLock<Processors> = OnceLock::new();
+    PROCESSORS.get_or_init(|| Processors {
+        count: std::thread::available_parallelism().map_or(1, usize::from),
+        list: field("/proc/self/status", "Cpus_allowed_list"),
+    })
+}
+
+/// How many processors there are for this process.
+pub fn cores() -> usize {
+    processors().count
+}
+
+/// A program that may run on all processors, although the thread that starts it may be bound to one.
+pub fn unbound(program: impl AsRef<OsStr>) -> Command {
+    match &processors().list {
+        Some(list) if said("taskset", &["--version"]) != "unknown" => {
+            let mut command = Command::new("taskset");
+            command.args(["-c", list]).arg(program);
+            command
+        }
+        _ => Command::new(program),
+    }
 }
 
 /// How many processes wanted to run, over 1, 5 and 15 minutes: on a machine that does nothing else, 0 or few.

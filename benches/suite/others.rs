@@ -1,16 +1,16 @@
 //! The benches that are programs of their own, and what a test measures: run, and read.
 
 use std::error::Error;
-use std::process::Command;
 
 use serde_json::Value;
 
+use crate::machine;
 use crate::report::{Goal, Report, Section, Spread, Table, Unit};
 
 /// Runs cargo in the repository: what it prints, and why it failed, if it did.
 fn cargo(arguments: &[&str]) -> std::io::Result<(String, Option<String>)> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo).args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output()?;
+    let output = machine::unbound(cargo).args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output()?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let failure = (!output.status.success()).then(|| {
         let errors = String::from_utf8_lossy(&output.stderr);

@@ -185,7 +185,7 @@ impl Compiled {
             |node, name: Option<&str>| Port { name: name.unwrap_or_default().to_owned(), ty: graph.ty(node).clone() };
         Ok(Compiled {
             phases,
-            threads: std::thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN),
+            threads: team::default_threads(),
             inputs: graph.inputs.iter().map(|i| port(*i, graph.node(*i).name.as_deref())).collect(),
             outputs: graph.outputs.iter().map(|o| port(o.node, Some(&o.name))).collect(),
             workspace: schedule.workspace,

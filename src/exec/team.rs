@@ -3,7 +3,7 @@
 //! Code that is called from OpenMP programs, or that calls BLAS libraries built on it, should not bring a second set of
 //! threads: the runtime keeps one, and its variables (`OMP_PROC_BIND`, `KMP_BLOCKTIME`, ..) hold here too.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -12,6 +12,18 @@ unsafe extern "C" {
     /// calling thread belongs to, and returns when all of them have. A part of the interface of LLVM's and GNU's
     /// runtimes.
     fn GOMP_parallel(work: extern "C" fn(*mut c_void), data: *mut c_void, threads: c_uint, flags: c_uint);
+    /// OpenMP's own question: how many threads the next team has, unless it is told.
+    fn omp_get_max_threads() -> c_int;
+}
+
+/// How many threads share work unless a caller says otherwise.
+///
+/// The runtime is asked, not the operating system: it knows `OMP_NUM_THREADS`, and once it has bound the calling thread to one
+/// processor, the system would say 1.
+pub(super) fn default_threads() -> NonZero<usize> {
+    // SAFETY: it takes nothing and only reads a setting of the calling thread.
+    let threads = unsafe { omp_get_max_threads() };
+    usize::try_from(threads).ok().and_then(NonZero::new).unwrap_or(NonZero::<usize>::MIN)
 }
 
 /// Pieces of work for each thread, at most: a thread that is kept waiting by others is not waited for, and threads that work
