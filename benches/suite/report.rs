@@ -180,7 +180,8 @@ over rounds of the ratio within one round, so a machine that slows down halfway 
 
 All contestants get the same inputs, the cotangent among them, and compute value and gradient with respect to x. Before
 anything is timed, their results are compared: elements differ by at most 1e-5, relative to the larger of 1 and the value.
-All may use every core. Threads of OpenMP are bound to cores (`OMP_PROC_BIND`), in kina-ad, the C kernel and PyTorch alike. Threads that wait for work spin for a while, as is usual; after every turn all pause for 50 ms, so that nobody
+All may use every core. Those of kina-ad and of the C kernel, which share one OpenMP runtime, are bound to cores
+(`OMP_PROC_BIND`); PyTorch's are not, since that makes it slower. Threads that wait for work spin for a while, as is usual; after every turn all pause for 50 ms, so that nobody
 still spins when the next one is timed.
 
 Frameworks are used as their documentation shows: PyTorch by `torch.autograd.grad` with the cotangent as `grad_outputs`, JAX by `jax.jit`
