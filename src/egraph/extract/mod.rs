@@ -1,7 +1,7 @@
 //! Extraction: the cheapest graph, shared values paid once.
 //!
-//! Candidates that no solution needs are [dropped](reduce) first. A tree solution (cheapest term of every class, sharing
-//! ignored) is the start, from which a [local search](search) minimises the true cost of the DAG.
+//! Candidates that no solution needs are dropped first (`reduce`). A tree solution (cheapest term of every class, sharing
+//! ignored) is the start, from which a local search (`search`) minimises the true cost of the DAG.
 
 mod order;
 mod reduce;
