@@ -198,6 +198,20 @@ pub enum CompareFn {
     Ge,
 }
 
+impl CompareFn {
+    /// Does it hold of two values? Of NaN only `Ne` does.
+    pub fn holds<T: PartialOrd>(self, a: &T, b: &T) -> bool {
+        match self {
+            CompareFn::Eq => a == b,
+            CompareFn::Ne => a != b,
+            CompareFn::Lt => a < b,
+            CompareFn::Le => a <= b,
+            CompareFn::Gt => a > b,
+            CompareFn::Ge => a >= b,
+        }
+    }
+}
+
 impl Scalar {
     pub fn unary(f: UnaryFn, x: Scalar) -> Scalar {
         Scalar::Unary(f, Box::new(x))

@@ -1,7 +1,6 @@
 //! Code evaluated here, bit by bit as compiled code computes it.
 
 use super::code::{Code, Op, Step, StepId};
-use crate::ir::kernel::CompareFn;
 use crate::ir::types::DType;
 
 /// Values of one step for several operands.
@@ -128,10 +127,10 @@ impl Step {
                 _ => return None,
             },
             Op::Compare(f, a, b) => Bool(match (at(a)?, at(b)?) {
-                (F32(a), F32(b)) => zip(a, b, |a, b| compare(f, a, b)),
-                (F64(a), F64(b)) => zip(a, b, |a, b| compare(f, a, b)),
-                (I32(a), I32(b)) => zip(a, b, |a, b| compare(f, a, b)),
-                (I64(a), I64(b)) => zip(a, b, |a, b| compare(f, a, b)),
+                (F32(a), F32(b)) => zip(a, b, |a, b| f.holds(&a, &b)),
+                (F64(a), F64(b)) => zip(a, b, |a, b| f.holds(&a, &b)),
+                (I32(a), I32(b)) => zip(a, b, |a, b| f.holds(&a, &b)),
+                (I64(a), I64(b)) => zip(a, b, |a, b| f.holds(&a, &b)),
                 _ => return None,
             }),
             Op::Below(a, b) => Bool(match (at(a)?, at(b)?) {
@@ -167,16 +166,5 @@ impl Step {
                 _ => return None,
             },
         })
-    }
-}
-
-fn compare<T: PartialOrd>(f: CompareFn, a: T, b: T) -> bool {
-    match f {
-        CompareFn::Eq => a == b,
-        CompareFn::Ne => a != b,
-        CompareFn::Lt => a < b,
-        CompareFn::Le => a <= b,
-        CompareFn::Gt => a > b,
-        CompareFn::Ge => a >= b,
     }
 }

@@ -35,7 +35,7 @@ const COS_F64: [f64; 6] = [
 const HALF_PI: f64 = std::f64::consts::FRAC_PI_2;
 const HALF_PI_REST: f64 = 6.123_233_995_736_766e-17;
 
-/// 2/pi after the point, the most significant bits first.
+/// 2/pi after the point, the most significant bits first. (The oracle that the result is held against has digits of its own.)
 const TWO_OVER_PI: [u64; 19] = [
     0xa2f9_836e_4e44_1529,
     0xfc27_57d1_f534_ddc0,

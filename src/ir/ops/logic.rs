@@ -67,15 +67,7 @@ impl Compare {
     }
 
     fn apply<T: PartialOrd>(&self, a: &[T], b: &[T]) -> Result<Vec<bool>, OutOfMemory> {
-        let compare = |a: &T, b: &T| match self.function {
-            CompareFn::Eq => a == b,
-            CompareFn::Ne => a != b,
-            CompareFn::Lt => a < b,
-            CompareFn::Le => a <= b,
-            CompareFn::Gt => a > b,
-            CompareFn::Ge => a >= b,
-        };
-        memory::collect(a.len() as u64, a.iter().zip(b).map(|(a, b)| compare(a, b)))
+        memory::collect(a.len() as u64, a.iter().zip(b).map(|(a, b)| self.function.holds(a, b)))
     }
 }
 

@@ -48,7 +48,9 @@ fn run_main(graph: &Graph, registry: &Registry, level: Level, inputs: &[&Tensor]
 
 fn compare(graph: &Graph, registry: &Registry, level: Level, inputs: &[&Tensor], what: &str) {
     let buffers = Compiled::new(graph, registry, level).unwrap().call(inputs).unwrap();
-    for (got, want) in run_main(graph, registry, level, inputs).iter().zip(&buffers) {
+    let tensors = run_main(graph, registry, level, inputs);
+    assert_eq!(tensors.len(), buffers.len(), "{what}");
+    for (got, want) in tensors.iter().zip(&buffers) {
         // Both do the same operations; only how a sum is vectorised may differ.
         assert_close(got, &want.to_array().unwrap(), Tolerance { ulps: 16.0, absolute: 1e-5 }, what);
     }
