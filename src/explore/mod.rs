@@ -1,0 +1,4 @@
+//! The rewrite explorer: questions about a gradient, and their answers.
+//!
+//! | question | answer |
+//! |---|---|
