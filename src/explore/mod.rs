@@ -1,4 +1,1 @@
-//! The rewrite explorer: questions about a gradient, and their answers.
-//!
-//! | question | answer |
-//! |---|---|
+//! The rewrite explorer: questions about a gradient, each answered by one call.
