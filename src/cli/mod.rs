@@ -10,6 +10,7 @@ mod grad;
 mod output;
 mod rules;
 mod run;
+mod why;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,6 +46,8 @@ enum Command {
     Emit(emit::EmitArgs),
     /// List or show the loaded rules, write new ones, format rule files.
     Rules(rules::RulesArgs),
+    /// Say why a value is computed the way it is: the derivation from its operator and rule to what was chosen.
+    Why(why::WhyArgs),
 }
 
 /// Which rules are loaded.
@@ -179,6 +182,7 @@ pub fn main() -> ExitCode {
         Command::Grad(args) => args.program.rules.json,
         Command::Emit(args) => args.program.rules.json,
         Command::Rules(args) => args.json(),
+        Command::Why(args) => args.program.rules.json,
     };
     let mut messages = Messages::new(json);
     let result = match cli.command {
@@ -186,6 +190,7 @@ pub fn main() -> ExitCode {
         Command::Grad(args) => grad::grad(&args, &mut messages),
         Command::Emit(args) => emit::emit(&args, &mut messages),
         Command::Rules(args) => rules::rules(&args, &mut messages),
+        Command::Why(args) => why::why(&args, &mut messages),
     };
     messages.finish(result)
 }
