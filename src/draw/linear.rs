@@ -78,7 +78,7 @@ fn floating(graph: &Graph, reads: &[Vec<usize>]) -> Vec<bool> {
     far.iter().map(Option::is_some).collect()
 }
 
-/// Backward values that are few steps from the forward part.
+/// Backward values that are few steps from the forward part, and that others read.
 fn near(reads: &[Vec<usize>], late: &[bool], floats: &[bool]) -> Vec<bool> {
     let mut steps = vec![0u32; reads.len()];
     for v in 0..reads.len() {
@@ -86,7 +86,9 @@ fn near(reads: &[Vec<usize>], late: &[bool], floats: &[bool]) -> Vec<bool> {
             steps[v] = reads[v].iter().map(|u| steps[*u] + 1).max().unwrap_or(1);
         }
     }
-    (0..reads.len()).map(|v| late[v] && !floats[v] && steps[v] <= NEAR).collect()
+    let mut read = vec![false; reads.len()];
+    reads.iter().flatten().for_each(|u| read[*u] = true);
+    (0..reads.len()).map(|v| late[v] && !floats[v] && read[v] && steps[v] <= NEAR).collect()
 }
 
 struct Walk<'a> {
@@ -113,20 +115,32 @@ impl Walk<'_> {
         }
         let ready = |walk: &Self, v: usize| !walk.near[v] && walk.late[v] == late && !walk.done[v];
         let mut stack: Vec<usize> = mine.iter().copied().filter(|v| waits[*v] == 0 && ready(self, *v)).collect();
-        stack.reverse();
+        // The last one is taken first. To begin with that is the start of the longest way: what else waits for nothing is needed later.
+        stack.sort_by_key(|v| (self.height[*v], std::cmp::Reverse(*v)));
         while let Some(v) = stack.pop() {
             if self.done[v] {
                 continue;
             }
-            self.emit(v);
-            let mut next = Vec::new();
-            for u in &self.users[v] {
-                waits[*u] = waits[*u].saturating_sub(1);
-                if waits[*u] == 0 && ready(self, *u) {
-                    next.push(*u);
-                }
+            // Near values that it reads come first. Others may have waited for them too, and take their turn with it.
+            let first = self.order.len();
+            for u in &self.reads[v] {
+                self.emit(*u);
             }
-            // The last one is taken first: that from which the way to a result is shortest, so that what ends here is not left behind.
+            let near = self.order.len();
+            let mut next: Vec<usize> = self.order[first..near].iter().flat_map(|w| &self.users[*w]).copied().collect();
+            next.retain(|u| waits[*u] == 0 && ready(self, *u) && *u != v);
+            if next.is_empty() {
+                self.emit(v);
+                for u in &self.users[v] {
+                    waits[*u] = waits[*u].saturating_sub(1);
+                    if waits[*u] == 0 && ready(self, *u) {
+                        next.push(*u);
+                    }
+                }
+            } else {
+                next.push(v);
+            }
+            // That from which the way to a result is shortest comes first, so that what ends here is not left behind.
             next.sort_by_key(|v| std::cmp::Reverse((self.height[*v], self.keys[*v], *v)));
             stack.extend(next);
         }

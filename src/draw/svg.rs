@@ -88,7 +88,7 @@ fn level(picture: &Picture, sizes: &[Size], members: &[usize], frames: &[Size]) 
     for (kind, pin) in [(Kind::Input, Pin::Top), (Kind::Result, Pin::Bottom)] {
         let of_kind: Vec<usize> = (0..members.len()).filter(|i| picture.nodes[members[*i]].kind == kind).collect();
         // Where there are many, or frames, they stand where they are used: their edges would be all that one sees.
-        if of_kind.len() <= ROW && members.iter().all(|n| picture.nodes[*n].frame.is_none()) {
+        if of_kind.len() <= ROW && picture.frames.is_empty() {
             of_kind.into_iter().for_each(|i| boxes[i].pin = pin);
         }
     }
