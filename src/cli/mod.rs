@@ -126,6 +126,12 @@ impl ProgramArgs {
         }
     }
 
+    /// The title of a drawing of one stage, with the level if that matters to it.
+    fn title(&self, stage: &str, levels: bool) -> String {
+        let level = if levels { format!(" {}", self.level()) } else { String::new() };
+        format!("{}: {stage}{level}", self.file.display())
+    }
+
     /// Loads the rules and checks the program.
     fn load(&self, messages: &mut Messages) -> Result<(Session, Graph), Failure> {
         let (session, _, graph) = self.load_with_tree(messages)?;

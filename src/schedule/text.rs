@@ -10,7 +10,7 @@ use super::nest::{Nest, Sequence, ValueId};
 use super::{Group, GroupKind, Place, Schedule, Step};
 
 impl Schedule {
-    fn name(&self, names: &[String], id: ValueId) -> String {
+    pub(crate) fn name(&self, names: &[String], id: ValueId) -> String {
         match names.get(id.index()) {
             Some(name) => name.clone(),
             None => format!("tmp_{}", self.temporary(id)),
@@ -23,7 +23,7 @@ impl Schedule {
         id.index() - first.min(id.index())
     }
 
-    fn place(&self, names: &[String], id: ValueId) -> String {
+    pub(crate) fn place(&self, names: &[String], id: ValueId) -> String {
         match self.value(id).place {
             Place::Inlined => "nowhere".into(),
             Place::Input(i) => format!("input {i}"),
