@@ -11,21 +11,25 @@ use crate::review::diff::{Input, diff as compare};
 use crate::rules::RuleOptions;
 use crate::syntax::read_text;
 
-/// Compare a program under two rule sets, or two programs, by meaning: names, numbering and order are no difference.
-///
-/// The first side is FILE under the rules that `--rules`, `--profile` and `--no-default-rules` give. The second side is OTHER if it is
-/// given, and the rule set that the `--against-` options give together if one of them is given; what is not given is as on the
-/// first side. Exit 0 if there is no difference, 1 if there is one; a refused program or rule set is exit 1 with a message and
-/// nothing on the standard output.
+const HELP: &str = "\
+The first side (-) is FILE under the rules of --rules, --profile and --no-default-rules. The second side (+) is OTHER if it is given, \
+or else FILE again. Its rules are those that the --against- options give together, or if there are none those of the first side. \
+Names, comments, numbering and the order of lines and rules are no difference.
+
+Exit 0 without a difference, 1 with one. A refused program or rule set is exit 1 with a message and nothing on the standard output. \
+A check of numbers that fails on either side is told on the standard error.
+
+Examples:
+  kina-ad diff nll.kina --against-rules my.rules   what my.rules changes
+  kina-ad diff nll.kina other.kina                 two programs
+  kina-ad diff nll.kina --no-default-rules --rules old --against-no-default-rules --against-rules new";
+
+/// Compare a program under two rule sets, or two programs, by meaning.
 #[derive(Debug, Args)]
 #[command(
     group(ArgGroup::new("against").required(true).multiple(true)
         .args(["other", "against_rules", "against_profile", "against_no_default_rules"])),
-    after_help = "Examples:\n  \
-        kina-ad diff nll.kina --against-rules my.rules     what my.rules changes\n  \
-        kina-ad diff nll.kina other.kina                   two programs under one rule set\n  \
-        kina-ad diff nll.kina --rules old --no-default-rules --against-rules new --against-no-default-rules\n  \
-        \u{20}                                                  two directories of rules"
+    after_help = HELP
 )]
 pub struct DiffArgs {
     #[command(flatten)]
@@ -53,7 +57,8 @@ pub struct DiffArgs {
 impl DiffArgs {
     /// The rules of the second side, if they are other ones.
     fn against(&self) -> Option<RuleOptions> {
-        let is_given = !self.against_rules.is_empty() || self.against_profile.is_some() || self.against_no_default_rules;
+        let is_given =
+            !self.against_rules.is_empty() || self.against_profile.is_some() || self.against_no_default_rules;
         is_given.then(|| RuleOptions {
             profile: self.against_profile.unwrap_or(self.program.rules.profile).profile(),
             no_default_rules: self.against_no_default_rules,

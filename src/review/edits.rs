@@ -9,8 +9,11 @@ use crate::Session;
 use crate::rules::edits::{Edit, Edits};
 use crate::syntax::ast::Program;
 
-/// How often a program is compiled to find the edits that matter. Above that the answer says that it is not the last word.
-pub const MOST_TRIALS: usize = 120;
+/// How often a program is compiled at most to find the edits that matter. Above that the answer says that it is not the last word.
+const MOST_TRIALS: usize = 120;
+/// The least for a large program, and what all trials together may compile, in values.
+const LEAST_TRIALS: usize = 12;
+const WORK: usize = 2_000_000;
 
 /// What is left where an edit is undone, and the others that matter stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +46,11 @@ impl Responsible {
     pub fn none(edits: usize) -> Responsible {
         Responsible { edits, matter: Vec::new(), complete: true, trials: 0 }
     }
+
+    /// Of two programs the second of which is refused under the first rule set: what the edits alone do to it cannot be said.
+    pub fn unknown(edits: usize) -> Responsible {
+        Responsible { complete: false, ..Responsible::none(edits) }
+    }
 }
 
 /// What a program is under some of the edits.
@@ -64,6 +72,7 @@ struct Search<'a> {
     goal: &'a Record,
     origin: &'a Record,
     trials: usize,
+    most: usize,
 }
 
 /// The two graphs of a program whose rules were edited, and what they differ in.
@@ -92,6 +101,7 @@ pub fn responsible(edits: &Edits<'_>, session: &Session, case: &Case<'_>) -> Res
         goal: case.right,
         origin: case.left,
         trials: 0,
+        most: (WORK / case.right.values.len().max(1)).clamp(LEAST_TRIALS, MOST_TRIALS),
     };
     let named = named(edits.list(), case);
     // Those that no differing value names come first, since the search leaves out from the front.
@@ -123,7 +133,7 @@ pub fn responsible(edits: &Edits<'_>, session: &Session, case: &Case<'_>) -> Res
 
 impl Search<'_> {
     fn may_go_on(&self) -> bool {
-        self.trials < MOST_TRIALS
+        self.trials < self.most
     }
 
     fn attempt(&mut self, made: &[usize]) -> Trial {
@@ -202,8 +212,10 @@ fn named(edits: &[Edit], case: &Case<'_>) -> BTreeSet<usize> {
         });
         rules.collect()
     };
-    let lefts = made(case.left, &mut difference.removed.iter().copied().chain(difference.changed.iter().map(|c| c.left)));
-    let rights = made(case.right, &mut difference.added.iter().copied().chain(difference.changed.iter().map(|c| c.right)));
+    let lefts =
+        made(case.left, &mut difference.removed.iter().copied().chain(difference.changed.iter().map(|c| c.left)));
+    let rights =
+        made(case.right, &mut difference.added.iter().copied().chain(difference.changed.iter().map(|c| c.right)));
     let is_named = |edit: &Edit| {
         let before = edit.before.as_ref().is_some_and(|(place, _)| lefts.contains(&**place));
         before || edit.after.as_ref().is_some_and(|(place, _)| rights.contains(&**place))

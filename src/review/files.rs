@@ -46,9 +46,9 @@ pub fn find(paths: &[PathBuf]) -> Found {
             walk.directory(path);
             if walk.found.programs.len() == before && walk.found.faults.len() == faults && !walk.repeated {
                 let message = format!("there is no program in `{}`", path.display());
-                walk.found.faults.push(
-                    Diagnostic::error("E0917", message).help("programs are files whose names end with `.kina`"),
-                );
+                walk.found
+                    .faults
+                    .push(Diagnostic::error("E0917", message).help("programs are files whose names end with `.kina`"));
             }
         } else if path.extension().is_some_and(|e| e == "snap") {
             let message = format!("`{}` is named as a snapshot", path.display());
@@ -94,13 +94,14 @@ impl Walk {
                         Ok(entries) => open.extend(entries.into_iter().rev()),
                         Err(error) => {
                             let message = format!("cannot read the directory `{}`: {error}", path.display());
-                            self.found.faults.push(
-                                Diagnostic::error("E0701", message).help("check the path and its permissions"),
-                            );
+                            self.found
+                                .faults
+                                .push(Diagnostic::error("E0701", message).help("check the path and its permissions"));
                         }
                     }
                 }
-            } else if path.extension().is_some_and(|e| e == "kina") && path.is_file() {
+            } else if path.extension().is_some_and(|e| e == "kina") && (path.is_file() || !path.exists()) {
+                // A link to nothing is a program that cannot be read. A pipe is none.
                 self.program(&path);
             } else if path.extension().is_some_and(|e| e == "snap") && is_orphan(&path) {
                 self.found.orphans.push(path);

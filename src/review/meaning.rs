@@ -23,11 +23,26 @@ pub struct Changed {
 /// A named part that one of two graphs lacks or that has another type in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interface {
-    Removed { what: &'static str, text: String },
-    Added { what: &'static str, text: String },
-    Retyped { what: &'static str, name: String, left: String, right: String },
+    Removed {
+        what: &'static str,
+        text: String,
+    },
+    Added {
+        what: &'static str,
+        text: String,
+    },
+    Retyped {
+        what: &'static str,
+        name: String,
+        left: String,
+        right: String,
+    },
     /// A result that is another value of the graph.
-    Rebound { name: String, left: String, right: String },
+    Rebound {
+        name: String,
+        left: String,
+        right: String,
+    },
 }
 
 /// What differs between two graphs.
@@ -292,7 +307,8 @@ impl<'a> Alignment<'a> {
                 difference.changed.push(Changed { left, right });
             }
         }
-        let added = second.values.iter().enumerate().filter(|(i, v)| v.call.is_some() && self.partners[1][*i].is_none());
+        let added =
+            second.values.iter().enumerate().filter(|(i, v)| v.call.is_some() && self.partners[1][*i].is_none());
         difference.added = added.map(|(i, _)| i).collect();
         difference
     }
@@ -348,9 +364,7 @@ fn interface(left: &Record, right: &Record, sides: &[Vec<usize>; 2], difference:
     let results = |record: &Record| -> BTreeMap<String, String> {
         record.results.iter().map(|r| (r.name.clone(), record.values[r.value].ty.clone())).collect()
     };
-    for (what, lefts, rights) in
-        [("input", inputs(left), inputs(right)), ("result", results(left), results(right))]
-    {
+    for (what, lefts, rights) in [("input", inputs(left), inputs(right)), ("result", results(left), results(right))] {
         for (name, ty) in &lefts {
             match rights.get(name) {
                 None => difference.interface.push(Interface::Removed { what, text: format!("{name} : {ty}") }),

@@ -112,7 +112,8 @@ impl Verdict {
                 Err(error) => return Verdict::unchecked(&why(&error)),
             }
         };
-        let rewriting = rewriting(session, program, optimised, &inputs).unwrap_or_else(|error| vec![unchecked(&why(&error))]);
+        let rewriting =
+            rewriting(session, program, optimised, &inputs).unwrap_or_else(|error| vec![unchecked(&why(&error))]);
         Verdict { gradients, rewriting }
     }
 
@@ -145,9 +146,14 @@ impl Verdict {
         all.filter(|line| !matches!(outcome(line), Outcome::Passed | Outcome::Nothing)).map(|line| &**line).collect()
     }
 
+    /// The titles of its sections, and their lines.
+    pub fn sections(&self) -> [(&'static str, &[String]); 2] {
+        [(GRADIENTS, &self.gradients), (REWRITING, &self.rewriting)]
+    }
+
     pub fn text(&self) -> String {
         let mut out = String::new();
-        for (title, lines) in [(GRADIENTS, &self.gradients), (REWRITING, &self.rewriting)] {
+        for (title, lines) in self.sections() {
             let _ = writeln!(out, "{title}");
             for line in lines {
                 let _ = writeln!(out, "  {line}");
@@ -256,7 +262,8 @@ pub fn numbers(left: &Side<'_>, right: &Side<'_>, seed: u64) -> Numbers {
     };
     let types = |side: &Side<'_>| {
         let tape = &side.tape.tape;
-        let mut types: Vec<_> = tape.inputs.iter().map(|id| (tape.node(*id).name.clone(), tape.ty(*id).clone())).collect();
+        let mut types: Vec<_> =
+            tape.inputs.iter().map(|id| (tape.node(*id).name.clone(), tape.ty(*id).clone())).collect();
         types.sort_by(|a, b| a.0.cmp(&b.0));
         types
     };
@@ -274,7 +281,9 @@ pub fn numbers(left: &Side<'_>, right: &Side<'_>, seed: u64) -> Numbers {
     };
     let (first, second) = match (run(left, &generated), run(right, &others)) {
         (Ok(first), Ok(second)) => (first, second),
-        (Err(a), Err(b)) if a.to_string() == b.to_string() => return Numbers::NotCompared(format!("both: {}", why(&a))),
+        (Err(a), Err(b)) if a.to_string() == b.to_string() => {
+            return Numbers::NotCompared(format!("both: {}", why(&a)));
+        }
         (Err(a), Err(b)) => return Numbers::Stopped { left: Some(why(&a)), right: Some(why(&b)) },
         (Err(a), Ok(_)) => return Numbers::Stopped { left: Some(why(&a)), right: None },
         (Ok(_), Err(b)) => return Numbers::Stopped { left: None, right: Some(why(&b)) },

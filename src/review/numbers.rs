@@ -56,7 +56,8 @@ impl Agreement {
 /// The size of an error as a power of ten, since what rounds differs between machines.
 impl fmt::Display for Agreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "worst relative difference {} ({} elements", bucket(self.worst), self.elements)?;
+        let elements = if self.elements == 1 { "element" } else { "elements" };
+        write!(f, "worst relative difference {} ({} {elements}", bucket(self.worst), self.elements)?;
         if self.displaced > 0 {
             write!(f, ", {} NaN or infinite on one side only", self.displaced)?;
         }
@@ -86,9 +87,13 @@ mod tests {
         assert_eq!(agree(&[f64::MAX], &[-f64::MAX]).worst, 2.0);
         let wrong = agree(&[1.0, f64::NAN, 3.0], &[1.1, 2.0, f64::NEG_INFINITY]);
         assert!(!wrong.holds());
-        assert_eq!(wrong.to_string(), "worst relative difference <= 1e-1 (3 elements, 2 NaN or infinite on one side only)");
+        assert_eq!(
+            wrong.to_string(),
+            "worst relative difference <= 1e-1 (3 elements, 2 NaN or infinite on one side only)"
+        );
         assert_eq!(Agreement::of(&floats(&[1.0]), &floats(&[1.0, 2.0])), None);
-        let ints = |values: &[i64]| Array::new(Shape::new(vec![values.len() as u64]).unwrap(), Values::Int(values.to_vec()));
+        let ints =
+            |values: &[i64]| Array::new(Shape::new(vec![values.len() as u64]).unwrap(), Values::Int(values.to_vec()));
         assert!(!Agreement::of(&ints(&[1, 2]), &ints(&[1, 3])).unwrap().holds());
         assert_eq!(Agreement::of(&ints(&[1]), &floats(&[1.0])), None);
     }

@@ -80,13 +80,16 @@ pub fn record(reader: &mut Reader<'_>) -> Result<Record, Fault> {
         let call = call(text, &names, reader)?;
         let name = define(&mut names, name, record.values.len(), reader)?;
         let comment = reader.entry().and_then(|line| line.strip_prefix("// "));
-        let maker = comment.and_then(maker).ok_or_else(|| reader.fault_before("expected `// ` and who made the value"))?;
+        let maker =
+            comment.and_then(maker).ok_or_else(|| reader.fault_before("expected `// ` and who made the value"))?;
         record.values.push(Value { name, call: Some(call), ty: ty.to_owned(), maker: Some(maker) });
     }
     if reader.take("checks").is_some() {
         while let Some(line) = reader.entry() {
             let guard = guard(line, &names);
-            record.checks.push(guard.ok_or_else(|| reader.fault_before("expected `0 <= NAME < SIZE, or trap: MESSAGE`"))?);
+            record
+                .checks
+                .push(guard.ok_or_else(|| reader.fault_before("expected `0 <= NAME < SIZE, or trap: MESSAGE`"))?);
         }
     }
     reader.expect("results")?;

@@ -201,11 +201,9 @@ fn maker(origin: &Origin, place: &dyn Fn(Span) -> String) -> Maker {
         Origin::Program(span) => Maker::Program(one_line(&place(*span))),
         Origin::Handler(span) => Maker::Program(one_line(&format!("{} handler", place(*span)))),
         Origin::Accumulate { serves } => Maker::Sum { serves: serves.join(", ") },
-        Origin::Rule { rule, serves } => Maker::Rule {
-            location: one_line(&rule.location),
-            name: rule.name.to_string(),
-            serves: serves.join(", "),
-        },
+        Origin::Rule { rule, serves } => {
+            Maker::Rule { location: one_line(&rule.location), name: rule.name.to_string(), serves: serves.join(", ") }
+        }
     }
 }
 
@@ -228,7 +226,10 @@ impl Describe<'_> {
             NodeKind::Param { argument, handler, index } => {
                 let name = self.graph.handlers.get(*handler).and_then(|h| h.params.get(*index));
                 let name = name.map_or_else(|| index.to_string(), |p| p.name.to_string());
-                Call { op: "parameter".to_owned(), args: vec![self.value(*argument), Arg::Attr(format!("name={name}"))] }
+                Call {
+                    op: "parameter".to_owned(),
+                    args: vec![self.value(*argument), Arg::Attr(format!("name={name}"))],
+                }
             }
             NodeKind::Gradient { handler, index } => {
                 let handler = self.graph.handlers.get(*handler);

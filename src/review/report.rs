@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use super::diff::{Line, Report, Summary};
 use super::edits::{Responsible, Without};
 use super::measure::Numbers;
-use super::show::{Pair, limited, measure_json, measures, verdict_json, verdicts};
+use super::show::{Pair, count, limited, measure_json, measures, verdict_json, verdicts};
 use crate::diagnostics::Span;
 use crate::rules::edits::Edit;
 
@@ -25,6 +25,9 @@ impl Report {
         }
         out.push_str(&self.pair().text(all));
         out.push_str(&measures(&self.left.measure, &self.right.measure));
+        if self.difference.is_none() && self.left.measure.peak != self.right.measure.peak {
+            out.push_str("  no difference: the values are in another order, which the peak depends on\n");
+        }
         out.push_str(&verdicts(&self.left.verdict, &self.right.verdict));
         if let Some(numbers) = &self.numbers {
             let _ = writeln!(out, "results at the same inputs, seed {}", self.settings.seed);
@@ -135,24 +138,31 @@ impl Without {
 
 impl Responsible {
     fn describe(&self, out: &mut String, all: bool) {
-        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-        let _ = writeln!(
-            out,
-            "rule edits: {}, {} of them responsible ({})",
-            self.edits,
-            if self.matter.is_empty() { "none".to_owned() } else { self.matter.len().to_string() },
-            if self.trials == 0 { "the graph is the same".to_owned() } else { format!("found in {}", count(self.trials, "trial")) },
-        );
+        let found = match (self.trials, self.complete) {
+            (0, true) => "without them the graph is the same".to_owned(),
+            (0, false) => {
+                "the second program is refused under the first rules, so that no edit could be tried".to_owned()
+            }
+            (trials, _) => format!("found in {}", count(trials, "trial")),
+        };
+        let responsible = match (self.matter.len(), self.complete) {
+            (0, true) => "none of them responsible".to_owned(),
+            (0, false) => "nothing is known of them".to_owned(),
+            (n, _) => format!("{n} of them responsible"),
+        };
+        let _ = writeln!(out, "rule edits: {}, {responsible} ({found})", self.edits);
         limited(out, self.matter.iter(), all, |out, (edit, without)| {
             let _ = writeln!(out, "  {} {}  {}", edit.change.word(), edit.name, places(edit));
             let _ = writeln!(out, "      {}", without.text());
         });
         let others = self.edits - self.matter.len();
         if others > 0 && !self.matter.is_empty() {
-            let _ = writeln!(out, "  with these and without the other {others}, the graph is the same as with all");
+            let others = if others == 1 { "edit".to_owned() } else { format!("{others} edits") };
+            let _ = writeln!(out, "  without the other {others}, the graph is the same");
         }
-        if !self.complete {
-            let _ = writeln!(out, "  the search ended after {} trials: some of these may have no part in it", self.trials);
+        if !self.complete && self.trials > 0 {
+            let _ =
+                writeln!(out, "  the search ended after {} trials: some of these may have no part in it", self.trials);
         }
     }
 

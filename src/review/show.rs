@@ -5,12 +5,21 @@ use std::fmt::Write as _;
 use serde_json::{Value as Json, json};
 
 use super::gate::{Entry, Status};
-use super::measure::{Measure, Outcome, Verdict};
-use super::meaning::{Difference, Interface};
+use super::meaning::{Changed, Difference, Interface};
+use super::measure::{Measure, Verdict};
 use super::record::{Maker, Record};
+use super::snapshot::Snapshot;
 
 /// How many values and lines are shown unless all are asked for.
 pub const MOST_SHOWN: usize = 20;
+
+/// Before what is told and no difference.
+const NO_DIFFERENCE: &str = "no difference: ";
+
+/// `1 value`, `2 values`
+pub fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
 
 /// Two graphs and what differs between them.
 #[derive(Clone, Copy)]
@@ -21,7 +30,12 @@ pub struct Pair<'a> {
 }
 
 /// Shows the first of a list, and says how many are not shown.
-pub(super) fn limited<T>(out: &mut String, list: impl ExactSizeIterator<Item = T>, all: bool, mut show: impl FnMut(&mut String, T)) {
+pub(super) fn limited<T>(
+    out: &mut String,
+    list: impl ExactSizeIterator<Item = T>,
+    all: bool,
+    mut show: impl FnMut(&mut String, T),
+) {
     let count = list.len();
     let most = if all { count } else { MOST_SHOWN };
     list.take(most).for_each(|item| show(out, item));
@@ -53,7 +67,9 @@ impl Pair<'_> {
             let _ = match part {
                 Interface::Removed { what, text } => writeln!(out, "  - {what} {text}"),
                 Interface::Added { what, text } => writeln!(out, "  + {what} {text}"),
-                Interface::Retyped { what, name, left, right } => writeln!(out, "  ~ {what} {name} : {left} -> {right}"),
+                Interface::Retyped { what, name, left, right } => {
+                    writeln!(out, "  ~ {what} {name} : {left} -> {right}")
+                }
                 Interface::Rebound { name, left, right } => writeln!(out, "  ~ result {name} = {left} -> {right}"),
             };
         });
@@ -74,13 +90,13 @@ impl Pair<'_> {
                 made(out, record, *index, "      ");
             });
         }
-        for (count, what) in [
-            (difference.reordered, "the operands in another order, which the rules say does not matter"),
-            (difference.remade, "another rule that made it, and the same form"),
-            (difference.moved, "a rule that made it that stands elsewhere now"),
+        for (n, what) in [
+            (difference.reordered, "with operands in another order, which the rules say does not matter"),
+            (difference.remade, "made by another rule"),
+            (difference.moved, "made by a rule that stands elsewhere now"),
         ] {
-            if count > 0 {
-                let _ = writeln!(out, "  no difference: {count} {} {what}", if count == 1 { "value has" } else { "values have" });
+            if n > 0 {
+                let _ = writeln!(out, "  {NO_DIFFERENCE}{} {what}", count(n, "value"));
             }
         }
         out
@@ -99,9 +115,7 @@ impl Pair<'_> {
                 json!({ "change": "value", "what": "result", "name": name, "left": left, "right": right })
             }
         };
-        let changed = |c: &super::meaning::Changed| {
-            json!({ "left": value(self.left, c.left), "right": value(self.right, c.right) })
-        };
+        let changed = |c: &Changed| json!({ "left": value(self.left, c.left), "right": value(self.right, c.right) });
         json!({
             "same": difference.is_none(),
             "removed": values(self.left, &difference.removed),
@@ -152,42 +166,27 @@ pub fn measures(left: &Measure, right: &Measure) -> String {
     out
 }
 
-/// Two verdicts, once where they are the same.
+/// Two verdicts; each section once where they are the same.
 pub fn verdicts(left: &Verdict, right: &Verdict) -> String {
-    if left == right {
-        return left.text();
-    }
-    let signed = |sign: &str, verdict: &Verdict| -> Vec<String> {
-        verdict.text().lines().map(|l| if l.starts_with(' ') { format!("{sign}{}", &l[1..]) } else { l.to_owned() }).collect()
-    };
-    let (lefts, rights) = (signed("-", left), signed("+", right));
     let mut out = String::new();
-    // A section of one, then that of the other without its title.
-    let sections = |lines: &[String]| -> Vec<Vec<String>> {
-        let mut sections: Vec<Vec<String>> = Vec::new();
-        for line in lines {
-            match sections.last_mut() {
-                Some(section) if line.starts_with(['-', '+']) => section.push(line.clone()),
-                _ => sections.push(vec![line.clone()]),
+    for ((title, lefts), (_, rights)) in left.sections().into_iter().zip(right.sections()) {
+        let _ = writeln!(out, "{title}");
+        let signs: [(&str, &[String]); 2] =
+            if lefts == rights { [("  ", lefts), ("", &[])] } else { [("- ", lefts), ("+ ", rights)] };
+        for (sign, lines) in signs {
+            for line in lines {
+                let _ = writeln!(out, "{sign}{line}");
             }
-        }
-        sections
-    };
-    for (a, b) in sections(&lefts).into_iter().zip(sections(&rights)) {
-        for line in a.iter().chain(b.iter().skip(1)) {
-            let _ = writeln!(out, "{line}");
         }
     }
     out
 }
 
 pub fn verdict_json(verdict: &Verdict) -> Json {
-    let word = |outcome: Outcome| outcome.word();
-    let outcomes: Vec<Json> = verdict
-        .outcomes()
-        .into_iter()
-        .map(|(check, name, outcome)| json!({ "check": check, "name": name, "outcome": word(outcome) }))
-        .collect();
+    let outcomes = verdict.outcomes().into_iter();
+    let outcomes =
+        outcomes.map(|(check, name, outcome)| json!({ "check": check, "name": name, "outcome": outcome.word() }));
+    let outcomes: Vec<Json> = outcomes.collect();
     json!({
         "passed": verdict.passed(), "gradients": verdict.gradients, "rewriting": verdict.rewriting, "outcomes": outcomes,
     })
@@ -217,7 +216,8 @@ pub fn entry(entry: &Entry, all: bool) -> String {
     }
     if matches!(entry.status, Status::Same | Status::Unchanged) {
         // Only what is worth a remark.
-        details = details.lines().filter_map(|l| l.strip_prefix("  no difference: ")).map(|l| format!("{l}\n")).collect();
+        let kept = details.lines().filter_map(|line| line.trim_start().strip_prefix(NO_DIFFERENCE));
+        details = kept.map(|line| format!("{line}\n")).collect();
     }
     for line in details.lines() {
         let _ = writeln!(out, "  {line}");
@@ -232,21 +232,19 @@ pub fn totals(entries: &[Entry]) -> String {
         (count > 0).then(|| format!("{count} {}", status.word()))
     });
     let counts: Vec<String> = counts.collect();
-    let what = if entries.len() == 1 { "program" } else { "programs" };
-    if counts.is_empty() { format!("0 {what}\n") } else { format!("{} {what}: {}\n", entries.len(), counts.join(", ")) }
+    let all = count(entries.len(), "program");
+    if counts.is_empty() { format!("{all}\n") } else { format!("{all}: {}\n", counts.join(", ")) }
 }
 
 pub fn entry_json(entry: &Entry) -> Json {
-    let snapshot = |s: &super::snapshot::Snapshot| {
+    let snapshot = |s: &Snapshot| {
         json!({
             "rules": s.rules, "level": s.level.to_string(), "seed": s.seed, "measure": measure_json(&s.measure),
             "verdict": verdict_json(&s.verdict), "despite": s.despite,
         })
     };
     let graph = match (&entry.old, &entry.new, &entry.difference) {
-        (Some(old), Some(new), Some(difference)) => {
-            Pair { left: &old.record, right: &new.record, difference }.json()
-        }
+        (Some(old), Some(new), Some(difference)) => Pair { left: &old.record, right: &new.record, difference }.json(),
         _ => Json::Null,
     };
     json!({

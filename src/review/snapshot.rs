@@ -120,7 +120,8 @@ pub fn is_snapshot(text: &str) -> bool {
 }
 
 fn read(reader: &mut Reader<'_>) -> Result<Snapshot, Fault> {
-    let version = reader.expect(HEAD).map_err(|fault| Fault { message: format!("a snapshot begins with `{HEAD}`"), ..fault })?;
+    let version =
+        reader.expect(HEAD).map_err(|fault| Fault { message: format!("a snapshot begins with `{HEAD}`"), ..fault })?;
     if version != VERSION {
         return Err(reader.fault_before(format!("this kina-ad reads version {VERSION}")));
     }
