@@ -12,6 +12,7 @@ mod output;
 mod rules;
 mod run;
 mod snapshot;
+mod why;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,6 +52,8 @@ enum Command {
     Diff(diff::DiffArgs),
     /// Check or accept snapshots of extracted graphs, beside their programs.
     Snapshot(snapshot::SnapshotArgs),
+    /// Say why a value is computed the way it is: the derivation from its operator and rule to what was chosen.
+    Why(why::WhyArgs),
 }
 
 /// Which rules are loaded.
@@ -193,6 +196,7 @@ pub fn main() -> ExitCode {
         Command::Rules(args) => args.json(),
         Command::Diff(args) => args.program.rules.json,
         Command::Snapshot(args) => args.json(),
+        Command::Why(args) => args.program.rules.json,
     };
     let mut messages = Messages::new(json);
     let result = match cli.command {
@@ -202,6 +206,7 @@ pub fn main() -> ExitCode {
         Command::Rules(args) => rules::rules(&args, &mut messages),
         Command::Diff(args) => diff::diff(&args, &mut messages),
         Command::Snapshot(args) => snapshot::snapshot(&args, &mut messages),
+        Command::Why(args) => why::why(&args, &mut messages),
     };
     messages.finish(result)
 }

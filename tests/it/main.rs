@@ -39,3 +39,4 @@ mod suggestions;
 mod support;
 mod ui;
 mod verify;
+mod why;

@@ -16,6 +16,8 @@ mod coverage;
 mod functions;
 mod noise;
 mod oracle;
+#[cfg(test)]
+mod proofs;
 mod redex;
 #[cfg(test)]
 mod regressions;
