@@ -72,6 +72,8 @@ pub mod ir;
 #[doc(hidden)]
 pub mod lower;
 #[doc(hidden)]
+pub mod review;
+#[doc(hidden)]
 pub mod rules;
 #[doc(hidden)]
 pub mod run;

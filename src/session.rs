@@ -81,12 +81,23 @@ impl Session {
     /// # Errors
     /// Everything that is wrong with the rule files.
     pub fn new(options: &RuleOptions) -> Result<Session, Refusal> {
-        let mut sources = SourceMap::new();
+        Session::load(options, SourceMap::new())
+    }
+
+    fn load(options: &RuleOptions, mut sources: SourceMap) -> Result<Session, Refusal> {
         let mut bag = Diagnostics::new();
         match rules::load(options, &mut sources, &mut bag) {
             Some(rules) => Ok(Session { rules, sources, warnings: bag }),
             None => Err(Refusal { diagnostics: bag, sources }),
         }
+    }
+
+    /// A session with other rules. Its texts come after those of this one, so that the places of both can be shown from it.
+    ///
+    /// # Errors
+    /// As for [`new`](Session::new).
+    pub fn beside(&self, options: &RuleOptions) -> Result<Session, Refusal> {
+        Session::load(options, self.sources.clone())
     }
 
     /// Parses and checks a program. `name` is what its diagnostics call it.

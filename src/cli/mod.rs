@@ -4,12 +4,14 @@
 //! 3 a trap at run time; 4 a file that cannot be read or written.
 
 mod check_rules;
+mod diff;
 mod emit;
 mod format;
 mod grad;
 mod output;
 mod rules;
 mod run;
+mod snapshot;
 mod why;
 
 use std::path::PathBuf;
@@ -46,6 +48,10 @@ enum Command {
     Emit(emit::EmitArgs),
     /// List or show the loaded rules, write new ones, format rule files.
     Rules(rules::RulesArgs),
+    /// Compare a program under two rule sets, or two programs, by meaning.
+    Diff(diff::DiffArgs),
+    /// Check or accept snapshots of extracted graphs, beside their programs.
+    Snapshot(snapshot::SnapshotArgs),
     /// Say why a value is computed the way it is: the derivation from its operator and rule to what was chosen.
     Why(why::WhyArgs),
 }
@@ -76,13 +82,19 @@ enum ProfileArg {
     Default,
 }
 
+impl ProfileArg {
+    fn profile(self) -> Profile {
+        match self {
+            ProfileArg::Phase1 => Profile::Phase1,
+            ProfileArg::Default => Profile::Default,
+        }
+    }
+}
+
 impl RuleArgs {
     fn options(&self) -> RuleOptions {
         RuleOptions {
-            profile: match self.profile {
-                ProfileArg::Phase1 => Profile::Phase1,
-                ProfileArg::Default => Profile::Default,
-            },
+            profile: self.profile.profile(),
             no_default_rules: self.no_default_rules,
             files: self.rules.clone(),
             candidates: Vec::new(),
@@ -188,6 +200,8 @@ pub fn main() -> ExitCode {
         Command::Grad(args) => args.program.rules.json,
         Command::Emit(args) => args.program.rules.json,
         Command::Rules(args) => args.json(),
+        Command::Diff(args) => args.program.rules.json,
+        Command::Snapshot(args) => args.json(),
         Command::Why(args) => args.program.rules.json,
     };
     let mut messages = Messages::new(json);
@@ -196,6 +210,8 @@ pub fn main() -> ExitCode {
         Command::Grad(args) => grad::grad(&args, &mut messages),
         Command::Emit(args) => emit::emit(&args, &mut messages),
         Command::Rules(args) => rules::rules(&args, &mut messages),
+        Command::Diff(args) => diff::diff(&args, &mut messages),
+        Command::Snapshot(args) => snapshot::snapshot(&args, &mut messages),
         Command::Why(args) => why::why(&args, &mut messages),
     };
     messages.finish(result)

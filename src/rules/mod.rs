@@ -12,6 +12,7 @@ pub mod builders;
 pub mod compile;
 mod composite;
 mod define;
+pub mod edits;
 pub mod example;
 pub mod extent;
 pub mod family;

@@ -6,6 +6,7 @@ mod bad_rules;
 mod bench;
 mod conformance;
 mod determinism;
+mod diff;
 mod differential;
 mod docs;
 mod drawings;
@@ -31,6 +32,7 @@ mod orders;
 #[cfg(feature = "codegen")]
 mod plan;
 mod programs;
+mod review;
 mod rule_tools;
 mod scale;
 mod snapshots;
