@@ -61,6 +61,8 @@ pub mod diagnostics;
 pub mod egraph;
 pub mod exec;
 #[doc(hidden)]
+pub mod explore;
+#[doc(hidden)]
 pub mod interp;
 pub mod ir;
 #[cfg(feature = "codegen")]

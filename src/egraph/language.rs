@@ -114,6 +114,8 @@ pub struct TypeAnalysis {
     /// Classes made or merged since the driver last looked; congruence merges included. egg calls `pre_union` with a
     /// shared reference only.
     pub changed: RefCell<Vec<Id>>,
+    /// All merges in order, congruence merges included.
+    pub unions: RefCell<Vec<(Id, Id)>>,
 }
 
 /// The e-graph of the project.
@@ -121,7 +123,14 @@ pub type KinaEGraph = EGraph<ENode, TypeAnalysis>;
 
 impl TypeAnalysis {
     pub fn new(registry: Arc<Registry>) -> Self {
-        Self { registry, conflict: None, pending: None, inputs: Vec::new(), changed: RefCell::default() }
+        Self {
+            registry,
+            conflict: None,
+            pending: None,
+            inputs: Vec::new(),
+            changed: RefCell::default(),
+            unions: RefCell::default(),
+        }
     }
 }
 
@@ -149,6 +158,7 @@ impl Analysis<ENode> for TypeAnalysis {
     fn pre_union(egraph: &KinaEGraph, id1: Id, id2: Id, _justification: &Option<Justification>) {
         if egraph.find(id1) != egraph.find(id2) {
             egraph.analysis.changed.borrow_mut().extend([id1, id2]);
+            egraph.analysis.unions.borrow_mut().push((id1, id2));
         }
     }
 

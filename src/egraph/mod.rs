@@ -19,6 +19,7 @@ mod missing;
 mod optimise;
 mod patterns;
 mod ranges;
+pub mod record;
 mod result;
 mod space;
 mod tape;

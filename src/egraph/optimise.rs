@@ -12,13 +12,14 @@ use egg::Id;
 
 use super::language::{Discriminant, ENode, split_call};
 use super::matching::{Fuel, Match, matches};
-use super::patterns::{commutes, levels, variants};
+use super::patterns::{Variant, commutes, levels, variants};
+use super::record::{Application, Cause, Iteration};
 use super::space::{Space, SpaceBuilder};
 use super::{Differentiated, ranges};
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::ir::{AttrValue, Level, OpId, Origin};
 use crate::rules::term::{Bindings, TermError, expand};
-use crate::rules::{Pattern, Rewrite, RewriteClass, RuleSet};
+use crate::rules::{Rewrite, RewriteClass, RuleSet};
 
 /// Limits of a saturation. All are counts, so that results do not depend on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,9 +86,9 @@ pub struct Report {
 
 /// A rewrite ready to run.
 struct Prepared<'r> {
-    rule: &'r Rewrite,
+    rule: &'r Arc<Rewrite>,
     /// Widened when an operator at the root of the left side is first met: most programs meet few of them.
-    patterns: OnceCell<Vec<Pattern>>,
+    patterns: OnceCell<Vec<Variant>>,
     root: OpId,
     /// How many levels below its root decide whether it fires: those of its left side, but all that any rule looks at if
     /// facts about values decide as well.
@@ -98,7 +99,7 @@ struct Prepared<'r> {
 const FAR: u8 = u8::MAX;
 
 impl Prepared<'_> {
-    fn patterns(&self, commutative: &BTreeSet<OpId>) -> &[Pattern] {
+    fn patterns(&self, commutative: &BTreeSet<OpId>) -> &[Variant] {
         self.patterns.get_or_init(|| variants(&self.rule.left, commutative))
     }
 }
@@ -116,7 +117,9 @@ pub fn saturate(
     let space = &mut program.space;
     if level == Level::O2 {
         for (primary, alternative) in &program.alternatives {
-            space.egraph.union(*primary, *alternative);
+            if space.egraph.union(*primary, *alternative) {
+                note(space, 0, *primary, *alternative, || Cause::Alternative);
+            }
         }
     }
     let allowed = |class: RewriteClass| match level {
@@ -125,7 +128,8 @@ pub fn saturate(
         Level::O2 => true,
     };
     let enabled: Vec<&Arc<Rewrite>> = rules.rewrites().iter().filter(|r| allowed(r.class)).collect();
-    let commutative: BTreeSet<OpId> = enabled.iter().filter_map(|r| commutes(r)).collect();
+    let commutative: BTreeMap<OpId, Arc<Rewrite>> =
+        enabled.iter().rev().filter_map(|r| Some((commutes(r)?, Arc::clone(r)))).collect();
     let mut prepared: Vec<Prepared<'_>> = Vec::new();
     let depth = enabled.iter().map(|r| levels(&r.left)).max().unwrap_or(1);
     for rule in enabled.iter().filter(|r| commutes(r).is_none()) {
@@ -149,7 +153,9 @@ pub fn saturate(
         space,
         names,
         rules,
+        turnable: commutative.keys().copied().collect(),
         commutative,
+        iteration: 0,
         applications,
         applied,
         searches: 0,
@@ -169,6 +175,7 @@ pub fn saturate(
     run.space.egraph.analysis.changed.get_mut().clear();
     while iterations < budget.iterations {
         iterations += 1;
+        run.begin(iterations);
         run.expand_composites(&changed)?;
         changed = run.rebuild(changed);
         run.merge_commuted(&changed);
@@ -176,6 +183,7 @@ pub fn saturate(
         let near = run.near(&changed, depth);
         let ended = run.iteration(&prepared, &by_root, &near)?;
         changed = run.rebuild(Vec::new());
+        run.end();
         run.conflict(None)?;
         if let Some(reason) = ended {
             stop = reason;
@@ -203,16 +211,48 @@ struct Run<'a> {
     rules: &'a RuleSet,
     /// Source names of classes, as the classes were before the first merge.
     names: BTreeMap<Id, Arc<str>>,
-    commutative: BTreeSet<OpId>,
+    /// The operators whose operands may change places, each by the first rule that says so.
+    commutative: BTreeMap<OpId, Arc<Rewrite>>,
+    turnable: BTreeSet<OpId>,
     applications: BTreeMap<Arc<str>, usize>,
     applied: usize,
+    /// Numbered from 1.
+    iteration: usize,
     searches: usize,
     node_limit: usize,
     fuel: Fuel,
     budget: Budget,
 }
 
+/// Records an application, if a record is kept.
+fn note(space: &mut Space, iteration: usize, class: Id, value: Id, cause: impl FnOnce() -> Cause) {
+    let after = space.moment();
+    if let Some(record) = &mut space.record {
+        record.applications.push(Application { cause: cause(), iteration, class, value, after });
+    }
+}
+
 impl Run<'_> {
+    fn begin(&mut self, iteration: usize) {
+        self.iteration = iteration;
+        if let Some(record) = &mut self.space.record {
+            let first = record.applications.len();
+            let end = record.end;
+            record.iterations.push(Iteration { applications: (first, first), matches: 0, end });
+        }
+    }
+
+    fn end(&mut self) {
+        let moment = self.space.moment();
+        let Some(record) = &mut self.space.record else { return };
+        record.end = moment;
+        let count = record.applications.len();
+        if let Some(iteration) = record.iterations.last_mut() {
+            iteration.applications.1 = count;
+            iteration.end = moment;
+        }
+    }
+
     /// Restores the e-graph's invariants. Returns the classes that have changed since they last held, and `changed`,
     /// ascending.
     fn rebuild(&mut self, mut changed: Vec<Id>) -> Vec<Id> {
@@ -267,29 +307,32 @@ impl Run<'_> {
         near: &[u8],
     ) -> Result<Option<Stop>, Diagnostics> {
         let (nodes, made) = (self.space.egraph.total_number_of_nodes(), self.space.egraph.nodes().len());
-        let mut found: Vec<(usize, Id, Match)> = Vec::new();
+        let mut found: Vec<(usize, Id, Arc<[bool]>, Match)> = Vec::new();
         for (root, rules) in by_root {
             let Some(classes) = self.space.egraph.classes_for_op(&Discriminant::Op(*root)) else { continue };
             let mut classes: Vec<Id> = classes.filter(|c| near[usize::from(*c)] != FAR).collect();
             classes.sort_unstable();
             for class in classes {
                 for rule in rules.iter().filter(|r| near[usize::from(class)] < prepared[**r].reach) {
-                    for pattern in prepared[*rule].patterns(&self.commutative) {
+                    for variant in prepared[*rule].patterns(&self.turnable) {
                         let vars = prepared[*rule].rule.head.vars.len();
                         self.searches += 1;
-                        let here = matches(&self.space.egraph, pattern, vars, class, &mut self.fuel);
-                        found.extend(here.into_iter().map(|m| (*rule, class, m)));
+                        let here = matches(&self.space.egraph, &variant.pattern, vars, class, &mut self.fuel);
+                        found.extend(here.into_iter().map(|m| (*rule, class, variant.swapped.clone(), m)));
                     }
                 }
             }
         }
-        found.sort_by_key(|(rule, class, _)| (*rule, *class));
-        for (rule, class, matched) in found {
+        found.sort_by_key(|(rule, class, ..)| (*rule, *class));
+        if let Some(iteration) = self.space.record.as_mut().and_then(|r| r.iterations.last_mut()) {
+            iteration.matches = found.len();
+        }
+        for (rule, class, swapped, matched) in found {
             if self.fuel.0 == 0 {
                 return Ok(Some(Stop::Steps));
             }
             let rule = prepared[rule].rule;
-            if self.apply(rule, class, &matched)? {
+            if self.apply(rule, class, &matched, &swapped)? {
                 self.applied += 1;
                 *self.applications.entry(rule.head.rule.name.clone()).or_default() += 1;
             }
@@ -305,7 +348,13 @@ impl Run<'_> {
     }
 
     /// Instantiates the right side of one match. True if it was news.
-    fn apply(&mut self, rule: &Rewrite, class: Id, matched: &Match) -> Result<bool, Diagnostics> {
+    fn apply(
+        &mut self,
+        rule: &Arc<Rewrite>,
+        class: Id,
+        matched: &Match,
+        swapped: &Arc<[bool]>,
+    ) -> Result<bool, Diagnostics> {
         let mut bindings = Bindings::new(rule.head.vars.len(), &rule.head.locals);
         for (i, id) in matched.iter().enumerate() {
             let Some(id) = id else { continue };
@@ -343,6 +392,13 @@ impl Run<'_> {
         }
         let news = self.space.egraph.union(class, value);
         self.conflict(Some(rule))?;
+        if news {
+            note(self.space, self.iteration, class, value, || Cause::Rewrite {
+                rule: rule.clone(),
+                bindings: matched.clone(),
+                swapped: swapped.clone(),
+            });
+        }
         Ok(news)
     }
 
@@ -386,7 +442,7 @@ impl Run<'_> {
     /// Merges `a*b` with `b*a` where both stand.
     fn merge_commuted(&mut self, changed: &[Id]) {
         let mut pairs = Vec::new();
-        for op in &self.commutative {
+        for (op, rule) in &self.commutative {
             let Some(classes) = self.space.egraph.classes_for_op(&Discriminant::Op(*op)) else { continue };
             let mut classes: Vec<Id> = classes.filter(|c| changed.binary_search(c).is_ok()).collect();
             classes.sort_unstable();
@@ -398,13 +454,15 @@ impl Run<'_> {
                     }
                     let mut swapped = ENode::Op(*op, [children[1], children[0]].into_iter().collect());
                     if let Some(other) = self.space.egraph.lookup(&mut swapped) {
-                        pairs.push((class, other));
+                        pairs.push((class, other, rule.clone(), *op, [children[0], children[1]]));
                     }
                 }
             }
         }
-        for (a, b) in pairs {
-            self.space.egraph.union(a, b);
+        for (a, b, rule, op, operands) in pairs {
+            if self.space.egraph.union(a, b) {
+                note(self.space, self.iteration, a, b, || Cause::Commutes { rule, op, operands });
+            }
         }
     }
 
@@ -433,7 +491,13 @@ impl Run<'_> {
                                 .help("restrict the definition with `where`, or mend it"),
                         )
                     })?;
-                    self.space.egraph.union(class, value);
+                    if self.space.egraph.union(class, value) {
+                        note(self.space, self.iteration, class, value, || Cause::Definition {
+                            def: def.clone(),
+                            operands: operands.to_vec(),
+                            attrs: children[operands.len()..].to_vec(),
+                        });
+                    }
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Left sides, widened by the commutative operators.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::ir::OpId;
 use crate::rules::term::{TermKind, VarId};
@@ -34,12 +35,21 @@ pub fn levels(pattern: &Pattern) -> usize {
 /// or to do harm, and it still fires in the form it was written.
 const MAX_VARIANTS: usize = 32;
 
+/// A left side in one of the orders of its commutative operators.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    pub pattern: Pattern,
+    /// For each call of the left side, in the order in which they are written: do its operands stand here the other way round?
+    pub swapped: Arc<[bool]>,
+}
+
 /// The left side with the operands of every commutative operator in either order, where the order can matter:
-/// two variables that stand nowhere else match the same either way.
-pub fn variants(pattern: &Pattern, commutative: &BTreeSet<OpId>) -> Vec<Pattern> {
+/// two variables that stand nowhere else match the same either way. As written comes first.
+pub fn variants(pattern: &Pattern, commutative: &BTreeSet<OpId>) -> Vec<Variant> {
     let mut uses = BTreeMap::new();
     count(pattern, &mut uses);
-    widen(pattern, commutative, &uses)
+    let forms = widen(pattern, commutative, &uses);
+    forms.into_iter().map(|(pattern, swapped)| Variant { pattern, swapped: swapped.into() }).collect()
 }
 
 fn count(pattern: &Pattern, uses: &mut BTreeMap<VarId, usize>) {
@@ -49,32 +59,31 @@ fn count(pattern: &Pattern, uses: &mut BTreeMap<VarId, usize>) {
     }
 }
 
-fn widen(pattern: &Pattern, commutative: &BTreeSet<OpId>, uses: &BTreeMap<VarId, usize>) -> Vec<Pattern> {
-    let Pattern::Op { op, operands, attrs } = pattern else { return vec![pattern.clone()] };
-    let mut lists: Vec<Vec<Pattern>> = vec![Vec::new()];
+fn widen(pattern: &Pattern, commutative: &BTreeSet<OpId>, uses: &BTreeMap<VarId, usize>) -> Vec<(Pattern, Vec<bool>)> {
+    let Pattern::Op { op, operands, attrs } = pattern else { return vec![(pattern.clone(), Vec::new())] };
+    let mut lists: Vec<(Vec<Pattern>, Vec<bool>)> = vec![(Vec::new(), Vec::new())];
     for operand in operands {
         let forms = widen(operand, commutative, uses);
         let mut next = Vec::new();
-        for list in &lists {
-            for form in &forms {
+        for (list, swapped) in &lists {
+            for (form, below) in &forms {
                 if next.len() < MAX_VARIANTS {
-                    let mut list = list.clone();
-                    list.push(form.clone());
-                    next.push(list);
+                    let list = list.iter().chain([form]).cloned().collect();
+                    next.push((list, [&swapped[..], below].concat()));
                 }
             }
         }
         lists = next;
     }
-    let mut out: Vec<Pattern> = Vec::new();
-    for list in lists {
+    let mut out: Vec<(Pattern, Vec<bool>)> = Vec::new();
+    for (list, below) in lists {
         let free = |p: &Pattern| matches!(p, Pattern::Var(v) if uses.get(v) == Some(&1));
         let matters = commutative.contains(op) && list.len() == 2 && !(free(&list[0]) && free(&list[1]));
-        let swapped = matters.then(|| vec![list[1].clone(), list[0].clone()]);
-        for operands in std::iter::once(list).chain(swapped) {
+        let turned = matters.then(|| (vec![list[1].clone(), list[0].clone()], true));
+        for (operands, turned) in std::iter::once((list, false)).chain(turned) {
             let form = Pattern::Op { op: *op, operands, attrs: attrs.clone() };
-            if out.len() < MAX_VARIANTS && !out.contains(&form) {
-                out.push(form);
+            if out.len() < MAX_VARIANTS && out.iter().all(|(known, _)| *known != form) {
+                out.push((form, [&[turned], &below[..]].concat()));
             }
         }
     }

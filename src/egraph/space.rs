@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::language::{ENode, KinaEGraph, TypeAnalysis};
+use super::record::Record;
 use crate::ir::{AttrValue, OpId, Origin, Registry, TensorType, TypeError};
 use crate::rules::term::Builder;
 
@@ -18,6 +19,8 @@ pub struct Space {
     origins: Vec<Origin>,
     /// The origin of each e-node, in order of creation, which is the order of their ids.
     made: Vec<u32>,
+    /// What a saturation did, if somebody asked for that.
+    pub(super) record: Option<Record>,
 }
 
 /// An origin registered with a [`Space`].
@@ -31,6 +34,7 @@ impl Space {
             types: FxHashSet::default(),
             origins: Vec::new(),
             made: Vec::new(),
+            record: None,
         }
     }
 
@@ -51,6 +55,16 @@ impl Space {
     /// The origin of the e-node that a class was created for.
     pub fn class_origin(&self, id: Id) -> Option<&Origin> {
         self.made.get(usize::from(id)).map(|origin| &self.origins[*origin as usize])
+    }
+
+    /// Takes over the registered origins of another space.
+    pub(super) fn copy_origins(&mut self, other: &Space) {
+        self.origins.clone_from(&other.origins);
+    }
+
+    /// Who made the e-node of that number.
+    pub(super) fn made_by(&self, index: usize) -> OriginId {
+        OriginId(self.made.get(index).copied().unwrap_or(0))
     }
 
     /// All e-nodes in order of creation, with their origins. They are as they were when added; their children may have

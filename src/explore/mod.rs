@@ -1,0 +1,1 @@
+//! The rewrite explorer: questions about a gradient, each answered by one call.
