@@ -1,6 +1,6 @@
 //! One rewrite of differentiation: a `vjp:op:operand(..)` e-node to what the operator's rule concludes.
 
-use super::differentiate::Walk;
+use super::differentiate::{Concluded, Walk};
 use super::language::ENode;
 use super::ranges;
 use super::tape::TapeBuilder;
@@ -36,13 +36,18 @@ impl Walk<'_> {
             }
             match self.conclude(id, vjp, operand, cotangent) {
                 Ok(None) => {}
-                Ok(Some(Conclude::Nothing)) if vjp.alternative.is_none() => return Applied::Nothing,
+                Ok(Some(Conclude::Nothing)) if vjp.alternative.is_none() => {
+                    self.concluded.push(Concluded { node: id, operand, cotangent, conclusion: None, vjp: vjp.clone() });
+                    return Applied::Nothing;
+                }
                 Ok(Some(Conclude::Nothing)) => {}
                 Ok(Some(Conclude::Value(value))) => {
                     if let Some(refused) = self.mismatch(id, op, operand, value, vjp) {
                         self.bag.push(refused);
                         return Applied::Refused;
                     }
+                    let conclusion = Some(value);
+                    self.concluded.push(Concluded { node: id, operand, cotangent, conclusion, vjp: vjp.clone() });
                     match result {
                         Applied::Cotangent(primary) => {
                             self.alternatives.push((self.tape.class(primary), self.tape.class(value)));

@@ -14,7 +14,7 @@ use super::tape::{Tape, TapeBuilder, max_values};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
 use crate::ir::{Graph, Node, NodeId, NodeKind, OpId, Origin, Output, TypeError};
 use crate::rules::term::Builder;
-use crate::rules::{AttrPattern, Conclusion, RuleSet};
+use crate::rules::{AttrPattern, Conclusion, RuleSet, Vjp};
 
 /// A gradient of the program, with what a numeric check of it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,19 @@ pub struct Gradient {
     pub cotangent: Option<NodeId>,
 }
 
+/// One application of a VJP. Nodes are those of [`Differentiated::tape`].
+#[derive(Clone, Debug)]
+pub struct Concluded {
+    /// The operator call, and which of its operands the conclusion is for.
+    pub node: NodeId,
+    pub operand: usize,
+    /// What came in, out of its mask.
+    pub cotangent: NodeId,
+    /// `None` where the rule says that no cotangent flows.
+    pub conclusion: Option<NodeId>,
+    pub vjp: Arc<Vjp>,
+}
+
 /// A program after differentiation, before any rewriting.
 pub struct Differentiated {
     /// Forward and backward nodes. Parameters still stand in it, so that a numeric check can vary them; see
@@ -36,6 +49,8 @@ pub struct Differentiated {
     pub tape: Graph,
     /// Handlers in the order in which they were differentiated, each with its gradients.
     pub gradients: Vec<Gradient>,
+    /// Every VJP that was applied, alternatives included, in the order of the walk.
+    pub concluded: Vec<Concluded>,
     pub(super) space: Space,
     pub(super) classes: Vec<egg::Id>,
     /// The classes of what primary rules conclude and of what alternatives do: the same over the reals, so that only levels that may use
@@ -64,6 +79,7 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
         params: graph.handlers.iter().map(|h| vec![None; h.params.len()]).collect(),
         gradients: vec![None; graph.handlers.len()],
         records: Vec::new(),
+        concluded: Vec::new(),
         alternatives: Vec::new(),
         limit: max_values(graph.len()),
         fuel: Fuel(Budget::default().steps_of(graph.len())),
@@ -110,6 +126,7 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
     Ok(Differentiated {
         tape,
         gradients: walk.records,
+        concluded: walk.concluded,
         space: walk.space,
         classes: walk.tape.classes,
         alternatives: walk.alternatives,
@@ -137,6 +154,7 @@ pub(super) struct Walk<'a> {
     /// Gradients of each handler once it is differentiated.
     gradients: Vec<Option<Vec<NodeId>>>,
     records: Vec<Gradient>,
+    pub(super) concluded: Vec<Concluded>,
     pub(super) alternatives: Vec<(egg::Id, egg::Id)>,
     /// Of values on the tape.
     limit: u64,

@@ -25,9 +25,10 @@ mod space;
 mod tape;
 pub mod view;
 
-pub use differentiate::{Differentiated, Gradient, differentiate};
+pub use differentiate::{Concluded, Differentiated, Gradient, differentiate};
 pub use expand::resolve;
 pub use optimise::{Budget, Report, Stop, saturate};
+pub use patterns::commutes;
 pub use result::{Extracted, extract};
 
 use std::fmt::Write as _;

@@ -82,6 +82,15 @@ impl RuleSet {
         &self.rewrites
     }
 
+    /// The same rules, but of rewrites and alternative VJPs only those that `keep` wants. Nothing is compiled anew, and
+    /// [`hash`](Self::hash) stays that of the whole set.
+    pub fn only(&self, keep: impl Fn(&RuleHead) -> bool) -> RuleSet {
+        let mut rules = self.clone();
+        rules.rewrites.retain(|rewrite| keep(&rewrite.head));
+        rules.vjps.values_mut().for_each(|vjps| vjps.retain(|v| v.alternative.is_none() || keep(&v.head)));
+        rules
+    }
+
     /// All composites, by name.
     pub fn defs(&self) -> impl Iterator<Item = &Arc<Def>> {
         self.defs.values()
