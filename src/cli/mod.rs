@@ -3,6 +3,7 @@
 //! Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 a refused input or a failed check; 2 wrong usage;
 //! 3 a trap at run time; 4 a file that cannot be read or written.
 
+mod bisect;
 mod check_rules;
 mod emit;
 mod format;
@@ -43,6 +44,8 @@ enum Command {
     Grad(grad::GradArgs),
     /// Print one stage of the compilation.
     Emit(emit::EmitArgs),
+    /// Find the rule that makes the gradient check fail or the results change.
+    Bisect(bisect::BisectArgs),
     /// List or show the loaded rules, write new ones, format rule files.
     Rules(rules::RulesArgs),
 }
@@ -178,6 +181,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => args.program.rules.json,
         Command::Grad(args) => args.program.rules.json,
         Command::Emit(args) => args.program.rules.json,
+        Command::Bisect(args) => args.program.rules.json,
         Command::Rules(args) => args.json(),
     };
     let mut messages = Messages::new(json);
@@ -185,6 +189,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args, &mut messages),
         Command::Grad(args) => grad::grad(&args, &mut messages),
         Command::Emit(args) => emit::emit(&args, &mut messages),
+        Command::Bisect(args) => bisect::bisect(&args, &mut messages),
         Command::Rules(args) => rules::rules(&args, &mut messages),
     };
     messages.finish(result)

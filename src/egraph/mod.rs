@@ -15,6 +15,7 @@ pub mod extract;
 pub mod language;
 mod masks;
 mod matching;
+pub mod mirror;
 mod missing;
 mod optimise;
 mod patterns;

@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use builders::{ArrayBuilder, GraphBuilder, TypeBuilder};
-pub use load::{Profile, RuleOptions, load, rule_files};
+pub use load::{Profile, RuleOptions, is_embedded, load, rule_files};
 pub use rule::{
     AttrPattern, Conclusion, Def, DomainCompare, DomainFact, Kink, Pattern, Rewrite, RewriteClass, RuleHead, VarKind,
     Vjp,
