@@ -34,20 +34,24 @@ impl Walk<'_> {
             if vjp.alternative.is_some() && !matches!(result, Applied::Cotangent(_)) {
                 break;
             }
+            let first = self.tape.graph.len();
             match self.conclude(id, vjp, operand, cotangent) {
                 Ok(None) => {}
-                Ok(Some(Conclude::Nothing)) if vjp.alternative.is_none() => {
-                    self.concluded.push(Concluded { node: id, operand, cotangent, conclusion: None, vjp: vjp.clone() });
-                    return Applied::Nothing;
-                }
+                Ok(Some(Conclude::Nothing)) if vjp.alternative.is_none() => return Applied::Nothing,
                 Ok(Some(Conclude::Nothing)) => {}
                 Ok(Some(Conclude::Value(value))) => {
                     if let Some(refused) = self.mismatch(id, op, operand, value, vjp) {
                         self.bag.push(refused);
                         return Applied::Refused;
                     }
-                    let conclusion = Some(value);
-                    self.concluded.push(Concluded { node: id, operand, cotangent, conclusion, vjp: vjp.clone() });
+                    self.concluded.push(Concluded {
+                        rule: vjp.clone(),
+                        call: id,
+                        cotangent,
+                        value,
+                        operand,
+                        added: (first, self.tape.graph.len()),
+                    });
                     match result {
                         Applied::Cotangent(primary) => {
                             self.alternatives.push((self.tape.class(primary), self.tape.class(value)));

@@ -29,17 +29,18 @@ pub struct Gradient {
     pub cotangent: Option<NodeId>,
 }
 
-/// One application of a VJP. Nodes are those of [`Differentiated::tape`].
+/// A VJP rule, used: what it concluded for one operand of one call.
 #[derive(Clone, Debug)]
 pub struct Concluded {
-    /// The operator call, and which of its operands the conclusion is for.
-    pub node: NodeId,
-    pub operand: usize,
-    /// What came in, out of its mask.
+    pub rule: Arc<Vjp>,
+    /// Nodes of the tape: the forward call, the cotangent of its value (out of its mask) and the conclusion.
+    pub call: NodeId,
     pub cotangent: NodeId,
-    /// `None` where the rule says that no cotangent flows.
-    pub conclusion: Option<NodeId>,
-    pub vjp: Arc<Vjp>,
+    pub value: NodeId,
+    /// The operand of the call that `value` is the cotangent of, from this call.
+    pub operand: usize,
+    /// The nodes that the conclusion added to the tape, as indices from and to. Others that it needs were there.
+    pub added: (usize, usize),
 }
 
 /// A program after differentiation, before any rewriting.
@@ -49,7 +50,7 @@ pub struct Differentiated {
     pub tape: Graph,
     /// Handlers in the order in which they were differentiated, each with its gradients.
     pub gradients: Vec<Gradient>,
-    /// Every VJP that was applied, alternatives included, in the order of the walk.
+    /// In the order of the walk.
     pub concluded: Vec<Concluded>,
     pub(super) space: Space,
     pub(super) classes: Vec<egg::Id>,
@@ -79,8 +80,8 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
         params: graph.handlers.iter().map(|h| vec![None; h.params.len()]).collect(),
         gradients: vec![None; graph.handlers.len()],
         records: Vec::new(),
-        concluded: Vec::new(),
         alternatives: Vec::new(),
+        concluded: Vec::new(),
         limit: max_values(graph.len()),
         fuel: Fuel(Budget::default().steps_of(graph.len())),
         bag: Diagnostics::new(),
@@ -154,8 +155,8 @@ pub(super) struct Walk<'a> {
     /// Gradients of each handler once it is differentiated.
     gradients: Vec<Option<Vec<NodeId>>>,
     records: Vec<Gradient>,
-    pub(super) concluded: Vec<Concluded>,
     pub(super) alternatives: Vec<(egg::Id, egg::Id)>,
+    pub(super) concluded: Vec<Concluded>,
     /// Of values on the tape.
     limit: u64,
     /// For the attributes of rules.

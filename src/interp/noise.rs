@@ -94,9 +94,7 @@ pub fn evaluate(graph: &Graph, registry: &Registry, inputs: &[Array], noise: Noi
             let salt = mix(noise.seed ^ mix(id.index() as u64));
             let noisy = Noisy { noise, salt, leaves_range: &leaves_range };
             match operator.kernel(call, &node.ty) {
-                Kernel::Loops(loops) if operator.bound(call).is_none() => {
-                    noisy.loops(&loops, call, &args, &node.ty)
-                }
+                Kernel::Loops(loops) if operator.bound(call).is_none() => noisy.loops(&loops, call, &args, &node.ty),
                 // Moves elements.
                 _ => {
                     let eval = Eval { call, args: &args, result: &node.ty, precision: noise.precision };
@@ -108,10 +106,8 @@ pub fn evaluate(graph: &Graph, registry: &Registry, inputs: &[Array], noise: Noi
                 }
             }
         });
-        values[id.index()] = value
-            .transpose()
-            .map_err(|error| InterpError::ValueOutOfMemory { ty: node.ty.clone(), error })?
-            .flatten();
+        values[id.index()] =
+            value.transpose().map_err(|error| InterpError::ValueOutOfMemory { ty: node.ty.clone(), error })?.flatten();
     }
     // Indices that an earlier trap has left without a value are of no check that speaks.
     let fails = |check: &&Check| match &values[check.indices.index()] {
@@ -121,7 +117,9 @@ pub fn evaluate(graph: &Graph, registry: &Registry, inputs: &[Array], noise: Noi
     let outcome = match graph.checks.iter().find(fails) {
         Some(check) => Err(check.message()),
         None => {
-            let copy = |value: &Option<Array>| value.as_ref().ok_or(InterpError::NotDifferentiated)?.copy().map_err(InterpError::from);
+            let copy = |value: &Option<Array>| {
+                value.as_ref().ok_or(InterpError::NotDifferentiated)?.copy().map_err(InterpError::from)
+            };
             Ok(graph.outputs.iter().map(|o| copy(&values[o.node.index()])).collect::<Result<_, _>>()?)
         }
     };

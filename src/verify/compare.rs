@@ -122,20 +122,22 @@ impl Comparison<'_> {
                 stated[i] = true;
                 work.kinks_met[k] += 1;
                 if !same(analytic[i], value[i]) {
-                    let diagnostic =
-                        Diagnostic::error(
-                            "E0903",
-                            format!("`{}` does not do what its kink states", work.vjp.head.rule.name),
-                        )
-                        .at(kink.span, format!("stated here is {}", number(value[i])))
-                        .also(
-                            conclusion_span(work.vjp, self.param()),
-                            format!("the conclusion is {}", number(analytic[i])),
-                        )
-                        .note(format!("at {}", self.shown(i)))
-                        .help("mend the conclusion or the kink");
+                    let diagnostic = Diagnostic::error(
+                        "E0903",
+                        format!("`{}` does not do what its kink states", work.vjp.head.rule.name),
+                    )
+                    .at(kink.span, format!("stated here is {}", number(value[i])))
+                    .also(conclusion_span(work.vjp, self.param()), format!("the conclusion is {}", number(analytic[i])))
+                    .note(format!("at {}", self.shown(i)))
+                    .help("mend the conclusion or the kink");
                     let measured = Measured::Stated(value[i]);
-                    return work.refuse(Fault { operand: self.operand, element: i, given: analytic[i], measured, diagnostic });
+                    return work.refuse(Fault {
+                        operand: self.operand,
+                        element: i,
+                        given: analytic[i],
+                        measured,
+                        diagnostic,
+                    });
                 }
             }
         }

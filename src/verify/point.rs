@@ -104,7 +104,12 @@ struct One<'a> {
 impl One<'_> {
     fn compare(&self, found: &mut Work<'_>, work: u64, seed: u64) -> Result<(), InterpError> {
         let x = self.inputs[self.operand].floats();
-        let finite = memory::collect(x.len() as u64, (0..x.len()).filter(|i| x[*i].is_finite()))?;
+        let finite = (0..x.len()).filter(|i| x[*i].is_finite() && (!self.pointwise || self.is_inside(*i)));
+        let finite = memory::collect(x.len() as u64, finite)?;
+        // An operator that reads all elements for each asks all of them to be where the rule holds.
+        if !self.pointwise && !self.is_all_inside() {
+            return Ok(());
+        }
         if self.pointwise {
             let list = if finite.len() <= EVERY { finite } else { self.suspects(found, &finite)? };
             self.at(found, &list);
@@ -125,6 +130,17 @@ impl One<'_> {
             self.along_directions(found, work, seed)?;
         }
         Ok(())
+    }
+
+    /// Are all operands where the rule says that it holds, at one place?
+    fn is_inside(&self, i: usize) -> bool {
+        let mut operands = self.trial.limits.iter().zip(self.inputs);
+        operands.all(|(limits, array)| array.floats().get(i).is_none_or(|v| limits.contains(*v)))
+    }
+
+    fn is_all_inside(&self) -> bool {
+        let mut operands = self.trial.limits.iter().zip(self.inputs);
+        operands.all(|(limits, array)| array.floats().iter().all(|v| limits.contains(*v)))
     }
 
     /// Looks at elements.

@@ -42,7 +42,8 @@ fn right(rules: &str, program: &str, arguments: &str) {
 fn a_wrong_vjp_is_named_with_its_call_and_both_numbers() {
     // A sign, a missing factor, a missing term.
     for conclusion in ["g_y * (y * y - 1.0)", "g_y * (1.0 - y)", "g_y"] {
-        let rules = format!("/// Wrong.\noverride vjp tanh {{\n  y = tanh(x)\n  -----------\n  g_x = {conclusion}\n}}\n");
+        let rules =
+            format!("/// Wrong.\noverride vjp tanh {{\n  y = tanh(x)\n  -----------\n  g_x = {conclusion}\n}}\n");
         let answer = found(&rules, PROGRAM, "");
         assert_eq!(answer["premise"]["check"]["outcome"], "failed");
         assert_eq!(answer["premise"]["results"]["outcome"], "agrees", "both use the same VJP");
@@ -89,7 +90,8 @@ let a = tensor<F64, [4], @host> in\nlet b = tensor<F64, [4], @host> in\nhandle f
         )
     };
     // The operands changed places: wrong for both. One of them is enough to name the rule.
-    let swapped = "/// Wrong.\noverride vjp mul {\n  y = a * b\n  ---------\n  g_a = g_y * b\n  g_b = g_y * b\n}\n";
+    let swapped =
+        "/// Wrong.\noverride vjp mul {\n  y = mul(a, b)\n  -------------\n  g_a = g_y * b\n  g_b = g_y * b\n}\n";
     let answer = found(swapped, &program("let p = a + b in p * a"), "");
     assert_eq!((&answer["culprit"]["rule"], &answer["application"]["operand"]), (&"vjp mul".into(), &"b".into()));
     assert_eq!(answer["application"]["call"], "mul(p, a)");
@@ -103,8 +105,14 @@ let a = tensor<F64, [4], @host> in\nlet b = tensor<F64, [4], @host> in\nhandle f
     // A definition with a VJP of its own.
     let def = "/// Twice.\ndef twice(x) { => x + x }\n/// Wrong.\nvjp twice {\n  y = twice(x)\n  ------------\n  g_x = g_y\n}\n";
     let answer = found(def, &program("a.twice() * b"), "");
-    assert_eq!((&answer["culprit"]["rule"], &answer["culprit"]["location"]), (&"vjp twice".into(), &"my.rules:4".into()));
-    assert_eq!(answer["application"]["measured"]["slope"].as_f64().unwrap() / answer["application"]["given"].as_f64().unwrap(), 2.0);
+    assert_eq!(
+        (&answer["culprit"]["rule"], &answer["culprit"]["location"]),
+        (&"vjp twice".into(), &"my.rules:4".into())
+    );
+    assert_eq!(
+        answer["application"]["measured"]["slope"].as_f64().unwrap() / answer["application"]["given"].as_f64().unwrap(),
+        2.0
+    );
 
     // Two wrong rules are both named, in the order of the program.
     let two = format!("{none}{}", none.replace("tanh", "exp"));
@@ -162,7 +170,10 @@ fn two_hundred(wrong: usize) -> (String, String) {
         // Around 2, so that the product of all stays near 1; exact in F32.
         let factor = 2.0 + (if i % 2 == 0 { 1.0 } else { -1.0 }) * (i + 1) as f64 / 512.0;
         let right = if i == wrong { factor } else { factor / 2.0 };
-        let _ = writeln!(rules, "/// Scales by {factor}.\nrewrite scale_{i} [real] {{\n  (a * {factor:?}) * 0.5 => a * {right:?}\n}}");
+        let _ = writeln!(
+            rules,
+            "/// Scales by {factor}.\nrewrite scale_{i} [real] {{\n  (a * {factor:?}) * 0.5 => a * {right:?}\n}}"
+        );
         let _ = writeln!(body, "let y_{} = (y_{i} * {factor:?}) * 0.5 in", i + 1);
     }
     let program = format!("let x = tensor<F32, [2], @host> in\n{body}y_200\n");
@@ -218,7 +229,7 @@ fn the_text_shows_every_step() {
     assert!(out.contains("rewrites, step 2 of at most 8: 50 of 100 rules: agrees\n"), "{out}");
     assert!(out.contains("rewrites, step 3 of at most 8: 25 of 50 rules, after 50: agrees\n"), "{out}");
     assert!(out.contains("culprit: scale_77 at my.rules:310\n"), "{out}");
-    assert!(out.contains("  applied  to y_78, for y_78, in iteration 1: application 1 of 1\n"), "{out}");
+    assert!(out.contains("  applied  to y_78, in iteration 1: application 1 of 1\n"), "{out}");
     assert!(outcome.stderr.contains("error[E0921]: `scale_77` makes -O2 differ from -O0"), "{}", outcome.stderr);
 }
 
@@ -232,7 +243,10 @@ fn a_rewrite_that_is_wrong_only_after_another_is_named_with_it() {
         assert_eq!(answer["culprit"]["rule"], "wrong", "{answer:#}");
         assert_eq!(answer["culprit"]["takes"][0]["rule"], "opens", "{answer:#}");
         assert_eq!(answer["culprit"]["takes"].as_array().unwrap().len(), 1);
-        assert_eq!((&answer["application"]["left"], &answer["application"]["right"]), (&"mul(y, 4.0)".into(), &"y".into()));
+        assert_eq!(
+            (&answer["application"]["left"], &answer["application"]["right"]),
+            (&"mul(y, 4.0)".into(), &"y".into())
+        );
     }
     right(opens, PROGRAM, "");
     right(wrong, PROGRAM, "");
@@ -243,7 +257,7 @@ fn many_applications_of_one_rule_are_told_apart() {
     // True at all but one of its places: where nothing is negative.
     let mut body = String::new();
     for i in 0..24 {
-        let _ = writeln!(body, "  let y_{i} = (x + {i}.0).abs() in", );
+        let _ = writeln!(body, "  let y_{i} = (x + {i}.0).abs() in",);
     }
     let sum: Vec<String> = (0..24).map(|i| format!("y_{i}")).collect();
     let program = format!("let x = tensor<F64, [2], @host> in\n{body}  {}\n", sum.join(" + "));
@@ -258,15 +272,16 @@ fn many_applications_of_one_rule_are_told_apart() {
     assert_eq!(answer["culprit"]["rule"], "positive");
     let done = &answer["application"];
     assert_eq!((&done["value"], &done["difference"]["element"]), (&"y_0".into(), &1.into()));
-    assert_eq!((&done["difference"]["expected"], &done["difference"]["found"]), (&"0.500000000".into(), &"-0.500000000".into()));
+    assert_eq!((&done["difference"]["expected"], &done["difference"]["found"]), (&0.5.into(), &(-0.5).into()));
     let steps = answer["steps"].as_array().unwrap().iter().filter(|s| s["stage"] == "applications");
     assert!(steps.count() <= 5, "24 applications");
 }
 
 #[test]
 fn losses_of_accuracy_and_moved_nans_are_found() {
-    let accuracy = "/// Adds what is small to what is large first.\nrewrite joins [real] {\n  (x - broadcast(m, s)) - broadcast(l, s) => x - broadcast(m + l, s)\n}\n";
-    let program = "let x = tensor<F32, [4], @host> in\nlet m = tensor<F32, [1], @host> in\nlet l = tensor<F32, [1], @host> in
+    let accuracy = "/// Adds what is small to what is large first.\nrewrite joins [real] {\n  (x - broadcast(m, s)) - broadcast(l, s) => x - broadcast(m + l, s)\n  where shape(m) == shape(l)\n}\n";
+    let program =
+        "let x = tensor<F32, [4], @host> in\nlet m = tensor<F32, [1], @host> in\nlet l = tensor<F32, [1], @host> in
 let far = x - m.broadcast(shape=[4]) in\nfar - l.broadcast(shape=[4])\n";
     let place = |m: f32, x: [f32; 4]| {
         directory(&[
@@ -307,12 +322,16 @@ fn commuting_rules_and_alternatives_are_suspects_too() {
     assert!(sides == ["sub(a, b)", "sub(b, a)"] || sides == ["sub(b, a)", "sub(a, b)"], "{sides:?}");
 
     // Chosen where it is cheaper, at -O2 only.
-    let alternative = "/// Wrong.\nvjp sigmoid as constant {\n  y = sigmoid(x)\n  --------------\n  g_x = g_y * 0.25\n}\n";
+    let alternative =
+        "/// Wrong.\nvjp sigmoid as constant {\n  y = sigmoid(x)\n  --------------\n  g_x = g_y * 0.25\n}\n";
     let program = "let f = fn(x: tensor<F64, [3], @host>) -> tensor<F64, [3], @host> { x.sigmoid() } in
 let x = tensor<F64, [3], @host> in\nhandle f(x) with reverseMode\n";
     let answer = found(alternative, program, "");
     assert_eq!(answer["premise"]["check"]["outcome"], "passed", "-O0 uses the primary rule");
-    assert_eq!((&answer["culprit"]["kind"], &answer["culprit"]["location"]), (&"alternative".into(), &"my.rules:2".into()));
+    assert_eq!(
+        (&answer["culprit"]["kind"], &answer["culprit"]["location"]),
+        (&"alternative".into(), &"my.rules:2".into())
+    );
     assert_eq!(answer["application"]["kind"], "vjp");
     assert_eq!(answer["application"]["given"], 0.25);
     right(alternative, program, "-O1");
@@ -322,7 +341,7 @@ let x = tensor<F64, [3], @host> in\nhandle f(x) with reverseMode\n";
 fn a_level_uses_its_own_rewrites_only() {
     let wrong = |class: &str| format!("/// Wrong.\nrewrite wrong [{class}] {{\n  (a * 3.0) * 5.0 => a * 16.0\n}}\n");
     let answer = found(&wrong("exact"), PROGRAM, "-O1");
-    assert_eq!((&answer["level"], &answer["culprit"]["rule"]), (&"O1".into(), &"wrong".into()));
+    assert_eq!((&answer["level"], &answer["culprit"]["rule"]), (&"-O1".into(), &"wrong".into()));
     right(&wrong("real"), PROGRAM, "-O1");
     right(&wrong("exact"), PROGRAM, "-O0");
     let out = bisect(&wrong("exact"), PROGRAM, "-O0").ok();
@@ -357,23 +376,31 @@ fn programs_that_trap_and_rules_that_are_ill_typed_say_so() {
 
     let ill = "/// Another type where the shape is not [2].\nrewrite ill [real] {\n  tanh(x) => reshape(x, [2])\n}\n";
     let place = directory(&[("my.rules", ill), ("p.kina", PROGRAM)]);
-    kina(place.path(), "bisect p.kina --rules my.rules").refusal(1, &["E04"]).or_else(|_| {
-        let outcome = kina(place.path(), "bisect p.kina --rules my.rules");
-        if outcome.code == Some(1) && outcome.stderr.contains("error[E0503]") { Ok(()) } else { Err(outcome.stderr) }
-    }).unwrap();
+    kina(place.path(), "bisect p.kina --rules my.rules")
+        .refusal(1, &["E04"])
+        .or_else(|_| {
+            let outcome = kina(place.path(), "bisect p.kina --rules my.rules");
+            if outcome.code == Some(1) && outcome.stderr.contains("error[E0503]") {
+                Ok(())
+            } else {
+                Err(outcome.stderr)
+            }
+        })
+        .unwrap();
     kina(place.path(), "bisect p.kina --input z=z.npy").refusal(1, &["E0709"]).unwrap();
     kina(place.path(), "bisect absent.kina").refusal(4, &["E0701"]).unwrap();
 }
 
 #[test]
 fn large_tensors_are_sampled() {
-    let rules = "/// Wrong where x is large.\noverride vjp tanh {\n  y = tanh(x)\n  -----------\n  g_x = g_y * select(x > 4.0, 1.0, 1.0 - y * y)\n}\n";
+    let rules = "/// Wrong where x is large.\noverride vjp tanh {\n  y = tanh(x)\n  -----------\n  g_x = g_y * select(x > 3.0, 1.0, 1.0 - y * y)\n}\n";
     let rows = "/// Wrong in the last row.\noverride vjp matmul {\n  y = matmul(a, b)\n  ----------------\n  g_a = matmul(g_y, transpose(b, [1, 0]))\n  g_b = matmul(transpose(a, [1, 0]), g_y) * 1.5\n}\n";
-    let program = "let f = fn(x: tensor<F32, [400, 300], @host>, w: tensor<F32, [300, 8], @host>) -> tensor<F32, [400, 8], @host> {
+    let program =
+        "let f = fn(x: tensor<F32, [60, 50], @host>, w: tensor<F32, [50, 4], @host>) -> tensor<F32, [60, 4], @host> {
   let y = x.tanh() in y.matmul(w)\n} in
-let x = tensor<F32, [400, 300], @host> in\nlet w = tensor<F32, [300, 8], @host> in\nhandle f(x, w) with reverseMode\n";
+let x = tensor<F32, [60, 50], @host> in\nlet w = tensor<F32, [50, 4], @host> in\nhandle f(x, w) with reverseMode\n";
     let start = Instant::now();
-    // Of 120,000 normal numbers a few are beyond 4: they look wrong from afar, and are looked at.
+    // Of 3,000 normal numbers a few are beyond 3: they look wrong from afar, and are looked at.
     let answer = found(rules, program, "");
     assert_eq!(answer["culprit"]["rule"], "vjp tanh");
     let answer = found(rows, program, "");

@@ -107,8 +107,9 @@ impl<'a> Scene<'a> {
         // It was made for the forward values that what it made serves.
         let made = Mirror::made_between(self.program, before, application.after);
         let made = made.or_else(|| Some(self.mirror.graph.node(self.mirror.node(application.value)?).origin.clone()));
-        let serves = match made {
-            Some(Origin::Rule { serves, .. } | Origin::Accumulate { serves }) => serves,
+        let serves = match (&self.mirror.graph.node(self.mirror.node(application.class)?).name, made) {
+            (Some(name), _) => vec![name.clone()],
+            (None, Some(Origin::Rule { serves, .. } | Origin::Accumulate { serves })) => serves,
             _ => Vec::new(),
         };
         let shown = inline(&sides.graph, self.bench.registry());
@@ -177,12 +178,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Computes both sides and compares them as a level is compared with -O0.
-    fn difference(
-        &self,
-        sides: &Sides,
-        value: &str,
-        values: &mut Evaluator<'_>,
-    ) -> Result<Option<Seen>, InterpError> {
+    fn difference(&self, sides: &Sides, value: &str, values: &mut Evaluator<'_>) -> Result<Option<Seen>, InterpError> {
         let rules = &self.bench.question.session.rules;
         let registry = &rules.registry;
         let mut inputs = Vec::with_capacity(sides.inputs.len());
@@ -252,7 +248,8 @@ fn inline(graph: &Graph, registry: &Registry) -> Vec<String> {
                     ("splat", [value @ AttrValue::Float(_), _]) => value.to_string(),
                     (name, attrs) => {
                         let shown = operands.iter().map(|o| texts[o.index()].clone());
-                        let named = operator.signature().attrs().zip(attrs).map(|((name, ..), v)| format!("{name}={v}"));
+                        let named =
+                            operator.signature().attrs().zip(attrs).map(|((name, ..), v)| format!("{name}={v}"));
                         let arguments = shown.chain(named).collect::<Vec<_>>().join(", ");
                         if arguments.len() > LONGEST { format!("{name}(..)") } else { format!("{name}({arguments})") }
                     }

@@ -2,10 +2,12 @@
 
 use crate::Session;
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
+use crate::interp::Verdict;
 use crate::rules::is_embedded;
 use crate::verify::number;
 
 use super::Answer;
+use super::premise::Check;
 use super::report::counted;
 use super::rewrites::RewriteFindings;
 use super::vjps::{VjpFindings, WrongVjp};
@@ -15,7 +17,7 @@ impl Answer {
     pub fn diagnostics(&self, session: &Session) -> Diagnostics {
         let mut bag = Diagnostics::new();
         if let Some(findings) = &self.vjps {
-            vjps(findings, session, &mut bag);
+            vjps(findings, &self.check, session, &mut bag);
         }
         if let Some(findings) = &self.rewrites {
             rewrites(self, findings, session, &mut bag);
@@ -48,7 +50,7 @@ fn wrong_call(message: String, wrong: &WrongVjp, session: &Session) -> Diagnosti
         .help(format!("mend this conclusion; {}", verify(head.span, session)))
 }
 
-fn vjps(findings: &VjpFindings, session: &Session, bag: &mut Diagnostics) {
+fn vjps(findings: &VjpFindings, check: &Check, session: &Session, bag: &mut Diagnostics) {
     for wrong in &findings.wrong {
         let message = format!("`{}` makes the gradient check fail", wrong.vjp.head.rule.name);
         bag.push(wrong_call(message, wrong, session));
@@ -64,8 +66,16 @@ fn vjps(findings: &VjpFindings, session: &Session, bag: &mut Diagnostics) {
     let mut diagnostic = Diagnostic::error("E0922", "the gradient check fails, and no VJP is found to be wrong").note(
         format!("{} of {} compared at their values here", findings.compared, counted(findings.calls, "operator call")),
     );
+    if let Check::Failed(report) = check {
+        for gradient in &report.gradients {
+            if let Verdict::NotChecked(why) = &gradient.verdict {
+                diagnostic = diagnostic.note(format!("`g_{}` cannot be checked: {why}", gradient.name));
+            }
+        }
+    }
     for rule in &findings.policies {
-        diagnostic = diagnostic.note(format!("`{}` says that it is by intent no derivative, at {}", rule.name, rule.location));
+        diagnostic =
+            diagnostic.note(format!("`{}` says that it is by intent no derivative, at {}", rule.name, rule.location));
     }
     bag.push(diagnostic.help(match findings.policies.is_empty() {
         true => "the fault shows only in the whole, or at elements that were not sampled: try other inputs with `--seed`, or `kina-ad rules check`",
@@ -76,7 +86,7 @@ fn vjps(findings: &VjpFindings, session: &Session, bag: &mut Diagnostics) {
 fn rewrites(answer: &Answer, findings: &RewriteFindings, session: &Session, bag: &mut Diagnostics) {
     let level = answer.level;
     if findings.without_any.is_some() || findings.culprits.is_empty() {
-        let message = format!("-{level} differs from -O0 without any rewrite");
+        let message = format!("{level} differs from -O0 without any rewrite");
         let mut diagnostic = Diagnostic::error("E0923", message);
         if let Some(seen) = &findings.without_any {
             diagnostic = diagnostic.note(seen.to_string());
@@ -89,8 +99,10 @@ fn rewrites(answer: &Answer, findings: &RewriteFindings, session: &Session, bag:
     }
     let Some((first, others)) = findings.culprits.split_first() else { return };
     let what = match others.len() {
-        0 => format!("`{}` makes -{level} differ from -O0", first.rule.name),
-        _ => format!("`{}`, with {} more, makes -{level} differ from -O0", first.rule.name, counted(others.len(), "rule")),
+        0 => format!("`{}` makes {level} differ from -O0", first.rule.name),
+        _ => {
+            format!("`{}`, with {} more, makes {level} differ from -O0", first.rule.name, counted(others.len(), "rule"))
+        }
     };
     let mut diagnostic = match &findings.call {
         Some(wrong) => wrong_call(what, wrong, session),

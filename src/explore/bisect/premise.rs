@@ -45,6 +45,8 @@ pub struct Seen {
     pub result: Option<(Arc<str>, usize)>,
     pub literal: String,
     pub found: String,
+    /// The same as numbers, if they are floats.
+    pub numbers: Option<[f64; 2]>,
     /// How far from -O0 rounding may take the element.
     pub radius: Option<f64>,
 }
@@ -57,18 +59,20 @@ impl Seen {
         let trap = |message: &Option<String>| message.as_ref().map_or("results".to_owned(), |m| format!("trap `{m}`"));
         match difference {
             Difference::Trap { found, wanted } => {
-                Seen { result: None, literal: trap(wanted), found: trap(found), radius: None }
+                Seen { result: None, literal: trap(wanted), found: trap(found), numbers: None, radius: None }
             }
             Difference::Results { found, wanted } => Seen {
                 result: None,
                 literal: format!("{wanted} results"),
                 found: format!("{found} results"),
+                numbers: None,
                 radius: None,
             },
             Difference::Kind { output } => Seen {
                 result: place(*output, 0),
                 literal: "elements of one kind".to_owned(),
                 found: "elements of another".to_owned(),
+                numbers: None,
                 radius: None,
             },
             Difference::Float { output, element, found, wanted } => {
@@ -79,14 +83,16 @@ impl Seen {
                 };
                 let same = number(value) == number(*found);
                 let text = |v: f64| if same { format!("{v:?}") } else { number(v) };
-                Seen { result: place(*output, *element), literal: text(value), found: text(*found), radius }
+                let numbers = Some([value, *found]);
+                Seen { result: place(*output, *element), literal: text(value), found: text(*found), numbers, radius }
             }
             Difference::Discrete { output, element, found, wanted } => {
                 let text = |v: i64| match dtype(*output) {
                     Some(DType::Bool) => (v != 0).to_string(),
                     _ => v.to_string(),
                 };
-                Seen { result: place(*output, *element), literal: text(*wanted), found: text(*found), radius: None }
+                let (literal, found) = (text(*wanted), text(*found));
+                Seen { result: place(*output, *element), literal, found, numbers: None, radius: None }
             }
         }
     }

@@ -28,12 +28,12 @@ impl fmt::Display for Event<'_> {
             Event::Check(check) => write!(f, "{check}"),
             Event::Agreement(level, agreement) => match agreement {
                 Agreement::Literal => writeln!(f, "results: those of -O0, which uses no rewrite"),
-                Agreement::Agrees => writeln!(f, "results: -{level} agrees with -O0"),
+                Agreement::Agrees => writeln!(f, "results: {level} agrees with -O0"),
                 Agreement::Open => writeln!(f, "results: not compared, rounding decides whether the program traps"),
-                Agreement::Differs(seen) => writeln!(f, "results: -{level} DIFFERS from -O0: {seen}"),
+                Agreement::Differs(seen) => writeln!(f, "results: {level} DIFFERS from -O0: {seen}"),
                 Agreement::Refused(diagnostics) => {
                     let message = diagnostics.iter().next().map_or("refused", |d| d.message.as_str());
-                    writeln!(f, "results: -{level} is REFUSED: {message}")
+                    writeln!(f, "results: {level} is REFUSED: {message}")
                 }
             },
             Event::Vjps(findings) => write!(f, "{findings}"),
@@ -104,12 +104,15 @@ impl fmt::Display for StepDone {
                     write!(f, ", after {}", self.on - self.tried)?;
                 }
             }
-            Purpose::Alone => write!(f, "{head}: {} without any other", counted(self.on, what))?,
+            Purpose::Alone => {
+                let more = if self.on > 1 { format!(" and {} more", self.on - 1) } else { String::new() };
+                write!(f, "{head}: `{}`{more} without any other", self.rule.as_deref().unwrap_or_default())?;
+            }
             Purpose::Companion => {
                 write!(f, "{head}, what that takes, step {} of at most {}: ", self.number, self.at_most)?;
                 write!(f, "{} of {}", self.tried, counted(self.of, what))?;
             }
-            Purpose::Without => write!(f, "{head}: {} of those", counted(self.on, what))?,
+            Purpose::Without => write!(f, "{head}: those without `{}`", self.rule.as_deref().unwrap_or_default())?,
         }
         write!(f, ": {}", if self.differs { "differs" } else { "agrees" })
     }
@@ -139,6 +142,7 @@ impl Answer {
         }
         if let Some(findings) = &self.vjps {
             for wrong in &findings.wrong {
+                let _ = writeln!(out, "culprit: {}", wrong.vjp.head.rule);
                 write_wrong(&mut out, wrong);
             }
             for (vjp, refusal) in &findings.broken {
@@ -160,7 +164,6 @@ impl Answer {
 }
 
 fn write_wrong(out: &mut String, wrong: &WrongVjp) {
-    let _ = writeln!(out, "culprit: {}", wrong.vjp.head.rule);
     let place = wrong.site.place.as_ref().map_or_else(String::new, |p| format!(" at {p}"));
     let _ = writeln!(out, "  call     {} = {}{place}", wrong.site.value, wrong.site.call);
     let _ = writeln!(out, "  operand  {}, element {}", wrong.operand, wrong.fault.element);
@@ -187,7 +190,8 @@ fn write_rewrites(out: &mut String, findings: &RewriteFindings) {
         write_wrong(out, wrong);
     }
     if let Some(done) = &findings.application {
-        let serves = if done.serves.is_empty() { String::new() } else { format!(", for {}", done.serves.join(", ")) };
+        let itself = matches!(&*done.serves, [] | [_]) && done.serves.iter().all(|s| **s == *done.value);
+        let serves = if itself { String::new() } else { format!(", for {}", done.serves.join(", ")) };
         let rule = if done.rule == first.rule { String::new() } else { format!(", by {}", done.rule) };
         let _ = writeln!(
             out,
@@ -217,10 +221,14 @@ fn float(v: f64) -> Value {
 }
 
 fn seen(seen: &Seen) -> Value {
+    let (expected, found) = match seen.numbers {
+        Some([expected, found]) => (float(expected), float(found)),
+        None => (json!(seen.literal), json!(seen.found)),
+    };
     json!({
         "result": seen.result.as_ref().map(|(name, _)| &**name),
         "element": seen.result.as_ref().map(|(_, element)| element),
-        "expected": seen.literal, "found": seen.found, "rounding": seen.radius.map(float),
+        "expected": expected, "found": found, "rounding": seen.radius.map(float),
     })
 }
 
@@ -267,7 +275,7 @@ fn culprits(answer: &Answer, session: &Session) -> Vec<(Value, Value)> {
         }
     }
     if let Some(findings) = &answer.rewrites {
-        let Some((first, others)) = findings.culprits.split_first() else { continue };
+        let Some((first, others)) = findings.culprits.split_first() else { return out };
         let mut culprit = rule(&first.rule, first.span, session);
         culprit["kind"] = if first.is_alternative { "alternative" } else { "rewrite" }.into();
         culprit["takes"] = others.iter().map(|other| rule(&other.rule, other.span, session)).collect();
@@ -330,7 +338,7 @@ pub fn as_json(answer: &Answer, session: &Session) -> Value {
         };
         json!({
             "stage": stage, "number": s.number, "at_most": s.at_most, "tried": s.tried, "of": s.of, "on": s.on,
-            "differs": s.differs,
+            "rule": s.rule.as_deref(), "differs": s.differs,
         })
     });
     let steps: Vec<Value> = vjps.into_iter().chain(steps).collect();

@@ -12,7 +12,7 @@ use crate::run::RunError;
 
 use super::application::{Rewriting, Scene};
 use super::premise::{Bench, Ran, Seen};
-use super::search::{self, Purpose};
+use super::search;
 use super::vjps::{self, WrongVjp};
 use super::{Event, StepDone};
 
@@ -79,7 +79,7 @@ pub fn find(
     let found = search::fewest(candidates.len(), |step| -> Result<bool, InterpError> {
         let on: BTreeSet<&RuleRef> = step.on.iter().map(|i| &candidates[*i].rule).collect();
         let differs = !matches!(bench.run(&only(rules, &on))?, Ran::Agrees);
-        let done = StepDone::new(step, on.len(), differs, candidates.get(step.on.last().copied().unwrap_or(0)));
+        let done = StepDone::new(step, on.len(), differs, step.about.and_then(|i| candidates.get(i)));
         watch(Event::Step(&done));
         steps.push(done);
         Ok(differs)
@@ -137,13 +137,13 @@ fn candidates(level: Level, rules: &RuleSet, full: Option<&(Differentiated, Opti
         .map(|r| Candidate { rule: r.head.rule.clone(), span: r.head.span, is_alternative: false })
         .collect();
     let concluded: BTreeSet<&RuleRef> =
-        full.map(|(program, _)| program.concluded.iter().map(|c| &c.vjp.head.rule).collect()).unwrap_or_default();
+        full.map(|(program, _)| program.concluded.iter().map(|c| &c.rule.head.rule).collect()).unwrap_or_default();
     let alternative = rules.all_vjps().filter(|v| alternatives && v.alternative.is_some());
-    out.extend(
-        alternative
-            .filter(|v| full.is_none() || concluded.contains(&v.head.rule))
-            .map(|v| Candidate { rule: v.head.rule.clone(), span: v.head.span, is_alternative: true }),
-    );
+    out.extend(alternative.filter(|v| full.is_none() || concluded.contains(&v.head.rule)).map(|v| Candidate {
+        rule: v.head.rule.clone(),
+        span: v.head.span,
+        is_alternative: true,
+    }));
     // Files are numbered in the order of their names, the default ones before all others.
     out.sort_by(|a, b| (a.span.file, a.span.start, &a.rule).cmp(&(b.span.file, b.span.start, &b.rule)));
     out
@@ -174,7 +174,7 @@ fn first_application(
 }
 
 impl StepDone {
-    fn new(step: &search::Step, on: usize, differs: bool, last: Option<&Candidate>) -> StepDone {
+    fn new(step: &search::Step, on: usize, differs: bool, about: Option<&Candidate>) -> StepDone {
         StepDone {
             purpose: step.purpose,
             applications: false,
@@ -183,7 +183,7 @@ impl StepDone {
             tried: step.tried,
             of: step.of,
             on,
-            rule: last.filter(|_| step.purpose == Purpose::Alone).map(|c| c.rule.name.clone()),
+            rule: about.map(|c| c.rule.name.clone()),
             differs,
         }
     }

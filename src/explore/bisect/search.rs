@@ -30,6 +30,8 @@ pub struct Step {
     pub of: usize,
     /// Everything that is on.
     pub on: Vec<usize>,
+    /// The candidate that was found last, or that is left out.
+    pub about: Option<usize>,
 }
 
 /// The fewest steps that tell `n` apart.
@@ -59,7 +61,7 @@ pub fn first<E>(n: usize, mut differs: impl FnMut(&Step, usize) -> Result<bool, 
     let (mut number, at_most) = (0, steps_for(n));
     last(n, |on, tried, of| {
         number += 1;
-        differs(&Step { purpose: Purpose::Halving, number, at_most, tried, of, on: Vec::new() }, on)
+        differs(&Step { purpose: Purpose::Halving, number, at_most, tried, of, on: Vec::new(), about: None }, on)
     })
 }
 
@@ -75,20 +77,20 @@ pub fn fewest<E>(n: usize, mut differs: impl FnMut(&Step) -> Result<bool, E>) ->
     let first = first(n, |step, on| differs(&Step { on: (0..on).collect(), ..step.clone() }))?;
     let mut found = vec![first];
     let mut before = first;
-    let step = |purpose, number, on: &[usize]| {
+    let step = |purpose, number, on: &[usize], about| {
         let (tried, of) = (on.len(), on.len());
-        Step { purpose, number, at_most: 1, tried, of, on: on.to_vec() }
+        Step { purpose, number, at_most: 1, tried, of, on: on.to_vec(), about: Some(about) }
     };
     // With everything before it there is a difference. How much of that does it take?
     while before > 0 {
-        if differs(&step(Purpose::Alone, found.len(), &found))? {
+        if differs(&step(Purpose::Alone, found.len(), &found, before))? {
             break;
         }
         let (mut number, at_most) = (0, steps_for(before));
         let next = last(before, |on, tried, of| {
             number += 1;
             let on = (0..on).chain(found.iter().copied()).collect();
-            differs(&Step { purpose: Purpose::Companion, number, at_most, tried, of, on })
+            differs(&Step { purpose: Purpose::Companion, number, at_most, tried, of, on, about: None })
         })?;
         found.push(next);
         before = next;
@@ -97,8 +99,8 @@ pub fn fewest<E>(n: usize, mut differs: impl FnMut(&Step) -> Result<bool, E>) ->
     let (mut at, mut complete) = (0, true);
     while found.len() > 1 && at < found.len() - usize::from(complete) {
         let mut rest = found.clone();
-        rest.remove(at);
-        if differs(&step(Purpose::Without, at + 1, &rest))? {
+        let left_out = rest.remove(at);
+        if differs(&step(Purpose::Without, at + 1, &rest, left_out))? {
             (found, at, complete) = (rest, 0, false);
         } else {
             at += 1;
@@ -152,7 +154,8 @@ mod tests {
     fn what_is_found_makes_a_difference_and_none_of_it_is_superfluous() {
         // Neither monotone nor of one culprit: a pseudo-random function of what is on.
         let wrong = |on: &BTreeSet<usize>, n: usize, seed: u64| {
-            let hash = on.iter().fold(seed, |h, i| (h ^ (*i as u64 + 1)).wrapping_mul(0x0100_0000_01b3).rotate_left(17));
+            let hash =
+                on.iter().fold(seed, |h, i| (h ^ (*i as u64 + 1)).wrapping_mul(0x0100_0000_01b3).rotate_left(17));
             !on.is_empty() && (on.len() == n || hash % 3 == 0)
         };
         for seed in 0..200 {

@@ -7,7 +7,7 @@ use crate::diagnostics::Diagnostic;
 use crate::egraph::Differentiated;
 use crate::interp::{Evaluator, InterpError};
 use crate::ir::print::Printer;
-use crate::ir::{Array, NodeId, NodeKind, Precision, RuleRef, Values, memory};
+use crate::ir::{Array, Graph, NodeId, NodeKind, Precision, RuleRef, Values, memory};
 use crate::rules::{Conclusion, Vjp};
 use crate::run::RunError;
 use crate::verify::{Fault, point};
@@ -63,7 +63,7 @@ pub struct VjpFindings {
 struct Job {
     node: NodeId,
     vjp: Arc<Vjp>,
-    /// Ones if `None`: the rule lets none through.
+    /// Ones if `None`: the rule lets none through, so that it is not known what would come in.
     cotangent: Option<NodeId>,
     operands: Vec<usize>,
 }
@@ -149,7 +149,8 @@ fn compare(question: &Question<'_>, program: &Differentiated, jobs: Vec<Job>) ->
     let mut wrong: Vec<_> = wrong.into_values().collect();
     wrong.sort_by_key(|(node, ..)| *node);
     if !wrong.is_empty() {
-        let sites = Sites::new(question, program);
+        let shown = shown(tape);
+        let sites = Sites::new(question, &shown);
         for (node, job, fault, calls) in wrong {
             let NodeKind::Op { op, operands, .. } = &tape.node(node).kind else { continue };
             let operand = rules.registry.op(*op).signature().operand_label(fault.operand, operands.len());
@@ -175,10 +176,10 @@ fn in_turns(jobs: &[Job]) -> Vec<(usize, &Job)> {
 /// What was concluded, by call and cotangent.
 fn applied(program: &Differentiated, wanted: impl Fn(&Vjp) -> bool) -> Vec<Job> {
     let mut jobs: BTreeMap<(NodeId, NodeId, &RuleRef), Job> = BTreeMap::new();
-    for c in program.concluded.iter().filter(|c| wanted(&c.vjp)) {
-        let job = jobs.entry((c.node, c.cotangent, &c.vjp.head.rule)).or_insert_with(|| Job {
-            node: c.node,
-            vjp: c.vjp.clone(),
+    for c in program.concluded.iter().filter(|c| wanted(&c.rule)) {
+        let job = jobs.entry((c.call, c.cotangent, &c.rule.head.rule)).or_insert_with(|| Job {
+            node: c.call,
+            vjp: c.rule.clone(),
             cotangent: Some(c.cotangent),
             operands: Vec::new(),
         });
@@ -187,7 +188,7 @@ fn applied(program: &Differentiated, wanted: impl Fn(&Vjp) -> bool) -> Vec<Job> 
     jobs.into_values().collect()
 }
 
-/// Everything that primary rules concluded, and the calls at which a rule stops all cotangents, so that none came to be applied.
+/// Everything that primary rules concluded, and the calls at which a rule says that nothing flows.
 fn jobs(question: &Question<'_>, program: &Differentiated) -> Vec<Job> {
     let rules = &question.session.rules;
     let tape = &program.tape;
@@ -195,8 +196,8 @@ fn jobs(question: &Question<'_>, program: &Differentiated) -> Vec<Job> {
     let mut cotangents: BTreeMap<NodeId, NodeId> = BTreeMap::new();
     let mut known: BTreeSet<(NodeId, usize)> = BTreeSet::new();
     for c in &program.concluded {
-        cotangents.entry(c.node).or_insert(c.cotangent);
-        known.insert((c.node, c.operand));
+        cotangents.entry(c.call).or_insert(c.cotangent);
+        known.insert((c.call, c.operand));
     }
     let mut matters = vec![false; tape.len()];
     let mut depends = vec![false; tape.len()];
@@ -232,6 +233,19 @@ fn jobs(question: &Question<'_>, program: &Differentiated) -> Vec<Job> {
     jobs
 }
 
+/// A tape in which parameters have the names that they share with inputs.
+fn shown(tape: &Graph) -> Graph {
+    let mut shown = tape.clone();
+    for (_, node) in tape.iter() {
+        if let NodeKind::Param { argument, .. } = node.kind
+            && tape.node(argument).name == node.name
+        {
+            shown.node_mut(argument).name = None;
+        }
+    }
+    shown
+}
+
 /// Where the nodes of a tape stand.
 struct Sites<'a> {
     printer: Printer<'a>,
@@ -239,12 +253,10 @@ struct Sites<'a> {
 }
 
 impl<'a> Sites<'a> {
-    fn new(question: &'a Question<'_>, program: &'a Differentiated) -> Sites<'a> {
+    fn new(question: &'a Question<'_>, tape: &'a Graph) -> Sites<'a> {
         let session = question.session;
-        Sites {
-            printer: Printer::new(&program.tape, &session.rules.registry, &session.sources),
-            locations: session.locations(&program.tape),
-        }
+        let printer = Printer::new(tape, &session.rules.registry, &session.sources);
+        Sites { printer, locations: session.locations(tape) }
     }
 
     fn of(&self, node: NodeId) -> Site {
