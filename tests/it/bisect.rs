@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Instant;
 
 use serde_json::Value;
 
@@ -399,11 +398,9 @@ fn large_tensors_are_sampled() {
         "let f = fn(x: tensor<F32, [60, 50], @host>, w: tensor<F32, [50, 4], @host>) -> tensor<F32, [60, 4], @host> {
   let y = x.tanh() in y.matmul(w)\n} in
 let x = tensor<F32, [60, 50], @host> in\nlet w = tensor<F32, [50, 4], @host> in\nhandle f(x, w) with reverseMode\n";
-    let start = Instant::now();
     // Of 3,000 normal numbers a few are beyond 3: they look wrong from afar, and are looked at.
     let answer = found(rules, program, "");
     assert_eq!(answer["culprit"]["rule"], "vjp tanh");
     let answer = found(rows, program, "");
     assert_eq!((&answer["culprit"]["rule"], &answer["application"]["operand"]), (&"vjp matmul".into(), &"b".into()));
-    assert!(start.elapsed().as_secs() < 200, "{:?}", start.elapsed());
 }
