@@ -11,6 +11,7 @@ mod conclude;
 pub mod cost;
 mod differentiate;
 mod expand;
+pub mod explain;
 pub mod extract;
 pub mod language;
 mod masks;
