@@ -17,7 +17,7 @@ impl Answer {
     pub fn diagnostics(&self, session: &Session) -> Diagnostics {
         let mut bag = Diagnostics::new();
         if let Some(findings) = &self.vjps {
-            vjps(findings, &self.check, session, &mut bag);
+            vjps(self, findings, session, &mut bag);
         }
         if let Some(findings) = &self.rewrites {
             rewrites(self, findings, session, &mut bag);
@@ -50,7 +50,7 @@ fn wrong_call(message: String, wrong: &WrongVjp, session: &Session) -> Diagnosti
         .help(format!("mend this conclusion; {}", verify(head.span, session)))
 }
 
-fn vjps(findings: &VjpFindings, check: &Check, session: &Session, bag: &mut Diagnostics) {
+fn vjps(answer: &Answer, findings: &VjpFindings, session: &Session, bag: &mut Diagnostics) {
     for wrong in &findings.wrong {
         let message = format!("`{}` makes the gradient check fail", wrong.vjp.head.rule.name);
         bag.push(wrong_call(message, wrong, session));
@@ -66,16 +66,18 @@ fn vjps(findings: &VjpFindings, check: &Check, session: &Session, bag: &mut Diag
     let mut diagnostic = Diagnostic::error("E0922", "the gradient check fails, and no VJP is found to be wrong").note(
         format!("{} of {} compared at their values here", findings.compared, counted(findings.calls, "operator call")),
     );
-    if let Check::Failed(report) = check {
+    if let Check::Failed(report) = &answer.check {
         for gradient in &report.gradients {
             if let Verdict::NotChecked(why) = &gradient.verdict {
                 diagnostic = diagnostic.note(format!("`g_{}` cannot be checked: {why}", gradient.name));
             }
         }
     }
-    for rule in &findings.policies {
-        diagnostic =
-            diagnostic.note(format!("`{}` says that it is by intent no derivative, at {}", rule.name, rule.location));
+    if let Some(handler) = answer.handler {
+        diagnostic = diagnostic.at(handler, "this gradient");
+    }
+    for vjp in &findings.policies {
+        diagnostic = diagnostic.also(vjp.head.span, "by intent no derivative");
     }
     bag.push(diagnostic.help(match findings.policies.is_empty() {
         true => "the fault shows only in the whole, or at elements that were not sampled: try other inputs with `--seed`, or `kina-ad rules check`",

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 pub use report::as_json;
 
+use crate::diagnostics::Span;
 use crate::exec::Tensor;
 use crate::ir::{Graph, Level};
 use crate::run::RunError;
@@ -72,6 +73,8 @@ pub enum Event<'a> {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub level: Level,
+    /// Where the first gradient is asked for.
+    pub handler: Option<Span>,
     pub check: Check,
     pub agreement: Agreement,
     /// The message with which -O0 and the level trap alike.
@@ -129,6 +132,7 @@ pub fn bisect(question: &Question<'_>, watch: &mut dyn FnMut(Event<'_>)) -> Resu
     watch(Event::Agreement(question.level, &agreement));
     let mut answer = Answer {
         level: question.level,
+        handler: question.graph.handlers.first().map(|handler| handler.span),
         check,
         agreement,
         trap: bench.expectation.outcome.as_ref().err().cloned(),

@@ -151,8 +151,8 @@ impl Answer {
             }
             if findings.wrong.is_empty() && findings.broken.is_empty() {
                 out.push_str("culprit: unknown. Every VJP is the derivative of its operator at the values compared\n");
-                for rule in &findings.policies {
-                    let _ = writeln!(out, "  by intent no derivative: {rule}");
+                for vjp in &findings.policies {
+                    let _ = writeln!(out, "  by intent no derivative: {}", vjp.head.rule);
                 }
             }
         }
@@ -321,7 +321,7 @@ pub fn as_json(answer: &Answer, session: &Session) -> Value {
         }
     };
     let vjps = answer.vjps.as_ref().map(|f| {
-        let policies: Vec<String> = f.policies.iter().map(ToString::to_string).collect();
+        let policies: Vec<String> = f.policies.iter().map(|vjp| vjp.head.rule.to_string()).collect();
         json!({
             "stage": "vjps", "number": 1, "at_most": 1, "calls": f.calls, "compared": f.compared,
             "elements": f.elements, "differs": !(f.wrong.is_empty() && f.broken.is_empty()),

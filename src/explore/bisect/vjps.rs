@@ -54,7 +54,7 @@ pub struct VjpFindings {
     /// By the place of the first call.
     pub wrong: Vec<WrongVjp>,
     /// Rules that say that they are by intent no derivatives.
-    pub policies: Vec<RuleRef>,
+    pub policies: Vec<Arc<Vjp>>,
     /// Those of them that do not do what they state.
     pub broken: Vec<(Arc<Vjp>, Diagnostic)>,
 }
@@ -106,7 +106,7 @@ fn compare(question: &Question<'_>, program: &Differentiated, jobs: Vec<Job>) ->
         if job.vjp.not_a_derivative.is_some() {
             findings.compared += 1;
             if seen.insert(rule) {
-                findings.policies.push(rule.clone());
+                findings.policies.push(job.vjp.clone());
                 let refusal = point::stated(&job.vjp, rules, question.seed);
                 findings.broken.extend(refusal.map(|refusal| (job.vjp.clone(), refusal)));
             }
