@@ -3,6 +3,7 @@
 //! Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 a refused input or a failed check; 2 wrong usage;
 //! 3 a trap at run time; 4 a file that cannot be read or written.
 
+mod bisect;
 mod check_rules;
 mod diff;
 mod emit;
@@ -46,6 +47,8 @@ enum Command {
     Grad(grad::GradArgs),
     /// Print one stage of the compilation.
     Emit(emit::EmitArgs),
+    /// Find the rule that makes the gradient check fail or the results change.
+    Bisect(bisect::BisectArgs),
     /// List or show the loaded rules, write new ones, format rule files.
     Rules(rules::RulesArgs),
     /// Compare a program under two rule sets, or two programs, by meaning.
@@ -199,6 +202,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => args.program.rules.json,
         Command::Grad(args) => args.program.rules.json,
         Command::Emit(args) => args.program.rules.json,
+        Command::Bisect(args) => args.program.rules.json,
         Command::Rules(args) => args.json(),
         Command::Diff(args) => args.program.rules.json,
         Command::Snapshot(args) => args.json(),
@@ -209,6 +213,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args, &mut messages),
         Command::Grad(args) => grad::grad(&args, &mut messages),
         Command::Emit(args) => emit::emit(&args, &mut messages),
+        Command::Bisect(args) => bisect::bisect(&args, &mut messages),
         Command::Rules(args) => rules::rules(&args, &mut messages),
         Command::Diff(args) => diff::diff(&args, &mut messages),
         Command::Snapshot(args) => snapshot::snapshot(&args, &mut messages),

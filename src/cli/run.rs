@@ -54,7 +54,7 @@ enum Interpret {
     Double,
 }
 
-fn name_and_file(text: &str) -> Result<(String, PathBuf), String> {
+pub(super) fn name_and_file(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
         _ => Err("expected NAME=FILE".to_owned()),
@@ -120,7 +120,7 @@ pub fn run(args: &RunArgs, messages: &mut Messages) -> Result<(), Failure> {
     }
 }
 
-fn failure(error: RunError) -> Failure {
+pub(super) fn failure(error: RunError) -> Failure {
     match error {
         RunError::Trap(message) => Failure::Trap(message),
         error => Diagnostic::error(error.code(), error.to_string()).help(error.help()).into(),

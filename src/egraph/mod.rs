@@ -16,6 +16,7 @@ pub mod extract;
 pub mod language;
 mod masks;
 mod matching;
+pub mod mirror;
 mod missing;
 mod optimise;
 mod patterns;
@@ -29,6 +30,7 @@ pub mod view;
 pub use differentiate::{Concluded, Differentiated, Gradient, differentiate};
 pub use expand::resolve;
 pub use optimise::{Budget, Report, Stop, saturate};
+pub use patterns::commutes;
 pub use result::{Extracted, extract};
 
 use std::fmt::Write as _;

@@ -81,6 +81,11 @@ const EMBEDDED: &[Embedded] = &[
     Embedded { name: "rules/softmax.rules", text: include_str!("../../rules/softmax.rules"), derivatives: false },
 ];
 
+/// Is that the name of an embedded rule file?
+pub fn is_embedded(name: &str) -> bool {
+    EMBEDDED.iter().any(|file| file.name == name)
+}
+
 /// Loads, compiles and checks the rules of `options`. `None` if there were errors, which are in the bag with
 /// their places.
 pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostics) -> Option<RuleSet> {

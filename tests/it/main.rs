@@ -4,6 +4,7 @@ mod arrays;
 mod bad_input;
 mod bad_rules;
 mod bench;
+mod bisect;
 mod conformance;
 mod determinism;
 mod diff;
