@@ -5,6 +5,7 @@
 
 mod check_rules;
 mod emit;
+mod explore;
 mod format;
 mod grad;
 mod output;
@@ -43,6 +44,8 @@ enum Command {
     Grad(grad::GradArgs),
     /// Print one stage of the compilation.
     Emit(emit::EmitArgs),
+    /// Walk through the rewriting of a program's gradient, step by step.
+    Explore(explore::ExploreArgs),
     /// List or show the loaded rules, write new ones, format rule files.
     Rules(rules::RulesArgs),
 }
@@ -178,6 +181,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => args.program.rules.json,
         Command::Grad(args) => args.program.rules.json,
         Command::Emit(args) => args.program.rules.json,
+        Command::Explore(args) => args.program.rules.json,
         Command::Rules(args) => args.json(),
     };
     let mut messages = Messages::new(json);
@@ -185,6 +189,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args, &mut messages),
         Command::Grad(args) => grad::grad(&args, &mut messages),
         Command::Emit(args) => emit::emit(&args, &mut messages),
+        Command::Explore(args) => explore::explore(&args, &mut messages),
         Command::Rules(args) => rules::rules(&args, &mut messages),
     };
     messages.finish(result)

@@ -12,6 +12,8 @@ pub mod cost;
 mod differentiate;
 mod expand;
 pub mod extract;
+pub mod forms;
+pub mod history;
 pub mod language;
 mod masks;
 mod matching;
@@ -28,7 +30,7 @@ pub mod view;
 pub use differentiate::{Differentiated, Gradient, differentiate};
 pub use expand::resolve;
 pub use optimise::{Budget, Report, Stop, saturate};
-pub use result::{Extracted, extract};
+pub use result::{Extracted, extract, extract_with};
 
 use std::fmt::Write as _;
 

@@ -8,6 +8,7 @@ mod conformance;
 mod determinism;
 mod differential;
 mod docs;
+mod explore;
 mod forms;
 mod functions;
 mod fusion;
