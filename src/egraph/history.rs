@@ -209,7 +209,13 @@ impl History {
             Cause::Definition { def, .. } => found.extend(self.registry.id(&def.name)),
             Cause::Alternative => {}
         }
-        for node in std::iter::once(usize::from(application.value)).chain(self.added(index)) {
+        // A right side may be one of the values that the left side names, whatever that is computed by.
+        let is_bound = match &application.cause {
+            Cause::Rewrite { bindings, .. } => bindings.contains(&Some(application.value)),
+            _ => false,
+        };
+        let value = (!is_bound).then_some(usize::from(application.value));
+        for node in value.into_iter().chain(self.added(index)) {
             if let Some(ENode::Op(op, _)) = self.nodes.get(node) {
                 found.insert(*op);
             }

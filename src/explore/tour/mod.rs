@@ -11,6 +11,8 @@ mod error;
 mod linalg;
 mod list;
 mod model;
+mod moves;
+mod needs;
 pub mod page;
 pub mod screen;
 pub mod script;

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::command::{self, Command, TABLE};
+use super::command::{Command, TABLE};
 use super::list::Row;
 use super::model::{Reply, Tour, View};
 use super::page::{count, visible};
@@ -95,7 +95,9 @@ fn answer_text(tour: &mut Tour, line: &str, command: &Command, reply: Reply) -> 
         }
         (_, Reply::Cost) => {
             for (what, at) in cost_places(tour) {
-                out.push_str(&format!("  {what:<8} {}\n", views::cost_with_gain(tour, at)));
+                let cost =
+                    if what == "here" { views::cost_with_gain(tour, at) } else { views::cost_text(tour.cost_at(at)) };
+                out.push_str(&format!("  {what:<8} {cost}\n"));
             }
         }
         (_, Reply::Found(at)) if tour.view() != View::Applications => {
@@ -213,7 +215,7 @@ fn row_json(tour: &Tour, row: Row) -> Value {
         Row::Iteration(n) => {
             let iteration = n.checked_sub(1).and_then(|i| tour.history().record.iterations.get(i));
             let applied = iteration.map(|i| i.applications.1 - i.applications.0);
-            json!({ "iteration": n, "applied": applied, "found": iteration.map(|i| i.matches) })
+            json!({ "iteration": n, "applied": applied, "matches": iteration.map(|i| i.matches) })
         }
         Row::Application(at) => {
             let application = tour.history().record.applications.get(at - 1);
@@ -304,10 +306,4 @@ fn class_json(tour: &Tour) -> Option<Value> {
     value.insert("forms".into(), forms.into());
     value.insert("hidden".into(), json!(found.forms.len() - shown));
     Some(value.into())
-}
-
-/// The help of `--script`: all commands.
-pub fn help() -> String {
-    let names: Vec<String> = TABLE.iter().map(command::Entry::written).collect();
-    format!("commands: {}", names.join(", "))
 }

@@ -1,5 +1,7 @@
 //! What each view shows.
 
+use std::cmp::Ordering;
+
 use egg::Id;
 
 use super::change::{change, rows};
@@ -42,18 +44,29 @@ pub(super) fn cost_text(cost: Option<Option<u64>>) -> String {
     }
 }
 
+/// What application `at` changed of the cost: `-742`; nothing where it changed nothing, or that is not known.
+fn gain(tour: &Tour, at: usize) -> Option<String> {
+    let (before, now) = (tour.cost_at(at.checked_sub(1)?)??, tour.cost_at(at)??);
+    match now.cmp(&before) {
+        Ordering::Less => Some(format!("-{}", before - now)),
+        Ordering::Greater => Some(format!("+{}", now - before)),
+        Ordering::Equal => None,
+    }
+}
+
+fn matches(number: usize) -> String {
+    if number == 1 { "1 match".to_owned() } else { format!("{number} matches") }
+}
+
 /// `388742 (-742)`: the cost after so many applications, and what the last of them changed.
 pub(super) fn cost_with_gain(tour: &Tour, at: usize) -> String {
-    let mut text = cost_text(tour.cost_at(at));
-    if let (Some(Some(Some(before))), Some(Some(now))) = (at.checked_sub(1).map(|b| tour.cost_at(b)), tour.cost_at(at))
-    {
-        text.push_str(&match now.cmp(&before) {
-            std::cmp::Ordering::Less => format!(" (-{})", before - now),
-            std::cmp::Ordering::Greater => format!(" (+{})", now - before),
-            std::cmp::Ordering::Equal => " (the same)".to_owned(),
-        });
+    let cost = cost_text(tour.cost_at(at));
+    let is_known = |at: usize| matches!(tour.cost_at(at), Some(Some(_)));
+    match (gain(tour, at), at.checked_sub(1)) {
+        (Some(gain), _) => format!("{cost} ({gain})"),
+        (None, Some(before)) if is_known(before) && is_known(at) => format!("{cost} (the same)"),
+        (None, _) => cost,
     }
-    text
 }
 
 /// A row of the list as text: position, rule, place, value, cost.
@@ -71,14 +84,15 @@ pub(super) fn row_text(tour: &Tour, row: Row) -> String {
                 0 => "nothing new".to_owned(),
                 n => format!("{n} applied"),
             };
-            format!("iteration {n}: {done}, {} found", iteration.matches)
+            format!("iteration {n}: {done}, {}", matches(iteration.matches))
         }
         Row::Application(at) => {
             let history = tour.history();
             let Some(application) = history.record.applications.get(at - 1) else { return String::new() };
             let subject = tour.subjects.get(at - 1).map_or("", |s| s);
             let (name, place) = history.rule(application).map_or(("?", ""), |r| (&*r.name, &*r.location));
-            format!("{at:>5}  {name:<28} {subject:<14} {:>12}  {place}", cost_text(tour.cost_at(at)))
+            let (cost, gain) = (cost_text(tour.cost_at(at)), gain(tour, at).unwrap_or_default());
+            format!("{at:>5}  {name:<24} {subject:<12} {cost:>11} {gain:>9}  {place}")
         }
         Row::Spent(more) => format!("fuel ends here: {more} more {} not done", if more == 1 { "is" } else { "are" }),
     }
@@ -91,7 +105,7 @@ pub(super) fn short_row_text(tour: &Tour, row: Row) -> String {
     let Some(application) = history.record.applications.get(at - 1) else { return String::new() };
     let subject = tour.subjects.get(at - 1).map_or("", |s| s);
     let name = history.rule(application).map_or("?", |r| &*r.name);
-    format!("{at:>3} {name:<20} {subject}")
+    format!("{at:>3} {name:<20} {subject:<10} {:>11}", cost_text(tour.cost_at(at)))
 }
 
 /// What is said of the application at the position.

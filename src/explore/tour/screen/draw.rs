@@ -1,5 +1,7 @@
 //! Drawing.
 
+use std::rc::Rc;
+
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -9,7 +11,7 @@ use ratatui::text::Span;
 use super::{LEAST, Screen, TWO_COLUMNS};
 use crate::explore::tour::list::Row;
 use crate::explore::tour::model::{Tour, View};
-use crate::explore::tour::page::{Line, Mark, visible};
+use crate::explore::tour::page::{Line, Mark, Page, visible};
 use crate::explore::tour::views;
 use crate::ir::Level;
 
@@ -93,12 +95,17 @@ impl Screen {
 
     fn page(&mut self, tour: &mut Tour, area: Rect, buffer: &mut Buffer) {
         let page = tour.page();
+        let is_new = self.shown.as_ref().is_none_or(|shown| !Rc::ptr_eq(shown, &page));
+        self.shown = Some(page.clone());
         put(buffer, area, 0, &format!("  {}", page.title), self.strong());
         let area = Rect { y: area.y + 1, height: area.height - 1, ..area };
         self.height = usize::from(area.height);
         self.is_beside = page.beside.is_some() && area.width >= TWO_COLUMNS && !self.wrap;
+        if page.beside.is_some() && is_new && tour.cursor == 0 {
+            tour.cursor = self.first_change(&page);
+        }
         if let (true, Some(beside)) = (self.is_beside, &page.beside) {
-            let left = Rect { width: area.width / 2 - 1, ..area };
+            let left = Rect { width: area.width / 2 - 2, ..area };
             let right = Rect { x: area.x + area.width / 2 + 1, width: area.width - area.width / 2 - 1, ..area };
             self.lines(tour, &page.lines, left, buffer);
             self.lines(tour, beside, right, buffer);
@@ -113,13 +120,27 @@ impl Screen {
         }
     }
 
+    /// The line that one wants to see first.
+    fn first_change(&self, page: &Page) -> usize {
+        let is_changed = |line: &Line| line.mark != Mark::Plain && line.mark != Mark::Faint;
+        let place = match &page.beside {
+            Some(beside) if self.is_beside => {
+                page.lines.iter().zip(beside).position(|(a, b)| is_changed(a) || is_changed(b))
+            }
+            _ => page.one_column().iter().position(is_changed),
+        };
+        place.unwrap_or(0)
+    }
+
     fn lines(&mut self, tour: &mut Tour, lines: &[Line], area: Rect, buffer: &mut Buffer) {
         tour.cursor = tour.cursor.min(lines.len().saturating_sub(1));
         let cursor = tour.cursor;
         self.follow(cursor, lines.len());
         let width = usize::from(area.width).saturating_sub(3);
-        let rows = |line: &Line| if self.wrap { wrapped(&line.text, width) } else { vec![cut(&line.text, self.left)] };
-        if self.wrap {
+        // The keys must be readable wherever one is.
+        let wraps = self.wrap || tour.view() == View::Help;
+        let rows = |line: &Line| if wraps { wrapped(&line.text, width) } else { vec![cut(&line.text, self.left)] };
+        if wraps {
             // Lines take several rows each: the cursor's must be among those that are seen.
             let mut room = self.height;
             let mut top = cursor;
@@ -264,6 +285,9 @@ fn wrapped(text: &str, columns: usize) -> Vec<String> {
             out.push(std::mem::replace(&mut line, rest));
             width = Span::raw(line.as_str()).width();
         }
+        if line.is_empty() && c == ' ' && !out.is_empty() {
+            continue;
+        }
         line.push(c);
         width += own;
     }
@@ -283,6 +307,7 @@ mod tests {
         assert_eq!(wrapped("abcdef", 4), ["abcd", "ef"]);
         assert_eq!(wrapped("日本語", 4), ["日本", "語"]);
         assert_eq!(wrapped("add(abc, de)", 10), ["add(abc, ", "de)"]);
+        assert_eq!(wrapped("abcdefgh ij", 8), ["abcdefgh", "ij"]);
         assert_eq!(wrapped("", 4), [""]);
     }
 }

@@ -6,9 +6,11 @@
 mod draw;
 mod keys;
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::model::{Tour, View};
+use super::page::Page;
 
 /// Widths below this, or heights, have no room for anything.
 pub const LEAST: (u16, u16) = (20, 5);
@@ -35,6 +37,8 @@ pub struct Screen {
     seen: Option<View>,
     /// Has before-after two columns?
     is_beside: bool,
+    /// The page that was drawn last.
+    shown: Option<Rc<Page>>,
 }
 
 /// Whether to go on after a key.
@@ -57,6 +61,7 @@ impl Screen {
             height: 1,
             seen: None,
             is_beside: false,
+            shown: None,
         }
     }
 
