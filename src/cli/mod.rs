@@ -11,6 +11,7 @@ mod grad;
 mod output;
 mod rules;
 mod run;
+mod why;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,6 +49,8 @@ enum Command {
     Explore(explore::ExploreArgs),
     /// List or show the loaded rules, write new ones, format rule files.
     Rules(rules::RulesArgs),
+    /// Say why a value is computed the way it is: the derivation from its operator and rule to what was chosen.
+    Why(why::WhyArgs),
 }
 
 /// Which rules are loaded.
@@ -183,6 +186,7 @@ pub fn main() -> ExitCode {
         Command::Emit(args) => args.program.rules.json,
         Command::Explore(args) => args.program.rules.json,
         Command::Rules(args) => args.json(),
+        Command::Why(args) => args.program.rules.json,
     };
     let mut messages = Messages::new(json);
     let result = match cli.command {
@@ -191,6 +195,7 @@ pub fn main() -> ExitCode {
         Command::Emit(args) => emit::emit(&args, &mut messages),
         Command::Explore(args) => explore::explore(&args, &mut messages),
         Command::Rules(args) => rules::rules(&args, &mut messages),
+        Command::Why(args) => why::why(&args, &mut messages),
     };
     messages.finish(result)
 }

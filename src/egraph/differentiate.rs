@@ -14,7 +14,7 @@ use super::tape::{Tape, TapeBuilder, max_values};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
 use crate::ir::{Graph, Node, NodeId, NodeKind, OpId, Origin, Output, TypeError};
 use crate::rules::term::Builder;
-use crate::rules::{AttrPattern, Conclusion, RuleSet};
+use crate::rules::{AttrPattern, Conclusion, RuleSet, Vjp};
 
 /// A gradient of the program, with what a numeric check of it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,20 @@ pub struct Gradient {
     pub cotangent: Option<NodeId>,
 }
 
+/// A VJP rule, used: what it concluded for one operand of one call.
+#[derive(Clone, Debug)]
+pub struct Concluded {
+    pub rule: Arc<Vjp>,
+    /// Nodes of the tape: the forward call, the cotangent of its value (out of its mask) and the conclusion.
+    pub call: NodeId,
+    pub cotangent: NodeId,
+    pub value: NodeId,
+    /// The operand of the call that `value` is the cotangent of, from this call.
+    pub operand: usize,
+    /// The nodes that the conclusion added to the tape, as indices from and to. Others that it needs were there.
+    pub added: (usize, usize),
+}
+
 /// A program after differentiation, before any rewriting.
 pub struct Differentiated {
     /// Forward and backward nodes. Parameters still stand in it, so that a numeric check can vary them; see
@@ -36,6 +50,8 @@ pub struct Differentiated {
     pub tape: Graph,
     /// Handlers in the order in which they were differentiated, each with its gradients.
     pub gradients: Vec<Gradient>,
+    /// In the order of the walk.
+    pub concluded: Vec<Concluded>,
     pub(super) space: Space,
     pub(super) classes: Vec<egg::Id>,
     /// The classes of what primary rules conclude and of what alternatives do: the same over the reals, so that only levels that may use
@@ -65,6 +81,7 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
         gradients: vec![None; graph.handlers.len()],
         records: Vec::new(),
         alternatives: Vec::new(),
+        concluded: Vec::new(),
         limit: max_values(graph.len()),
         fuel: Fuel(Budget::default().steps_of(graph.len())),
         bag: Diagnostics::new(),
@@ -110,6 +127,7 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
     Ok(Differentiated {
         tape,
         gradients: walk.records,
+        concluded: walk.concluded,
         space: walk.space,
         classes: walk.tape.classes,
         alternatives: walk.alternatives,
@@ -138,6 +156,7 @@ pub(super) struct Walk<'a> {
     gradients: Vec<Option<Vec<NodeId>>>,
     records: Vec<Gradient>,
     pub(super) alternatives: Vec<(egg::Id, egg::Id)>,
+    pub(super) concluded: Vec<Concluded>,
     /// Of values on the tape.
     limit: u64,
     /// For the attributes of rules.

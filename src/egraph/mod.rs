@@ -11,6 +11,7 @@ mod conclude;
 pub mod cost;
 mod differentiate;
 mod expand;
+pub mod explain;
 pub mod extract;
 pub mod forms;
 pub mod history;
@@ -27,7 +28,7 @@ mod space;
 mod tape;
 pub mod view;
 
-pub use differentiate::{Differentiated, Gradient, differentiate};
+pub use differentiate::{Concluded, Differentiated, Gradient, differentiate};
 pub use expand::resolve;
 pub use optimise::{Budget, Report, Stop, saturate};
 pub use result::{Extracted, extract, extract_with};

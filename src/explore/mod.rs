@@ -1,3 +1,4 @@
 //! The rewrite explorer: questions about a gradient, each answered by one call.
 
 pub mod tour;
+pub mod why;
