@@ -33,7 +33,7 @@ pub enum Total {
     Circular,
     /// Something that it needs cannot be computed.
     Impossible,
-    /// There were too many forms of too large programs.
+    /// Too much to add up: very many forms, or a value of a very large program that no result needs.
     Unknown,
 }
 
@@ -51,6 +51,9 @@ pub struct Forms {
 
 /// Classes that are looked at to add up the totals of one class.
 const STEPS: usize = 4_000_000;
+
+/// Programs of more e-nodes are extracted once and not again for a value that no result needs.
+const LARGE: usize = 50_000;
 
 /// What computes each class, ready for questions about forms.
 #[derive(Clone, Debug)]
@@ -109,12 +112,14 @@ pub fn forms(program: &Differentiated, id: Id, choices: Option<&Choices>) -> Opt
     }
     let class = egraph.find(id);
     let is_needed = choices.is_some_and(|c| c.index.contains_key(&class));
-    // What no result needs was not thought of when the program was extracted.
+    // What no result needs was not thought of when the program was extracted. In a large program that takes too long now.
+    let is_large = egraph.nodes().len() > LARGE;
     let apart = match choices {
-        Some(_) if !is_needed => Problem::new(space, &[class]).solve().map(Choices::new),
+        Some(_) if !is_needed && !is_large => Problem::new(space, &[class]).solve().map(Choices::new),
         _ => None,
     };
-    let choices = apart.as_ref().or(choices);
+    let is_unknown = choices.is_some() && !is_needed && is_large;
+    let choices = if is_unknown { None } else { apart.as_ref().or(choices) };
     let chosen = choices.and_then(|c| c.solution.choice(*c.index.get(&class)?)).map(|c| space.canonical(&c.node));
 
     let mut makers: FxHashMap<ENode, usize> = FxHashMap::default();
@@ -131,7 +136,8 @@ pub fn forms(program: &Differentiated, id: Id, choices: Option<&Choices>) -> Opt
         let own = prices.of(space, class, &node);
         let chosen = chosen.as_ref() == Some(&node);
         let origin = space.class_origin(Id::from(made)).cloned();
-        forms.push(Form { node, own, total: Total::Impossible, chosen, origin, made });
+        let total = if is_unknown && own.is_some() { Total::Unknown } else { Total::Impossible };
+        forms.push(Form { node, own, total, chosen, origin, made });
     }
     let key = |form: &Form| (!form.chosen, form.own.is_none(), form.own, form.made);
     forms.sort_by_key(key);

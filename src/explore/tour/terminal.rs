@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Stdout};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Once};
 use std::thread;
@@ -139,12 +140,23 @@ impl Worker {
     }
 }
 
+/// Becomes true once the process is told to end: it then does, but leaves the terminal as it was.
+fn told_to_end() -> io::Result<Arc<AtomicBool>> {
+    let told = Arc::new(AtomicBool::new(false));
+    #[cfg(unix)]
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, told.clone())?;
+    }
+    Ok(told)
+}
+
 /// Shows a tour until somebody leaves it.
 ///
 /// # Errors
 /// If the terminal cannot be read or drawn on.
 pub fn run(tour: &mut Tour, colour: bool) -> io::Result<()> {
     let mut worker = Worker::start(tour.source())?;
+    let told = told_to_end()?;
     let _restored = Restored::enter()?;
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
     let mut screen = Screen::new(colour);
@@ -177,6 +189,9 @@ pub fn run(tour: &mut Tour, colour: bool) -> io::Result<()> {
                     return Ok(());
                 }
                 break;
+            }
+            if told.load(Ordering::Relaxed) {
+                return Ok(());
             }
             if worker.at_work.is_some() && drawn.elapsed() > SHORT {
                 break;
