@@ -176,6 +176,19 @@ impl Session {
         egraph::optimise(program, &self.rules, level, Budget::default()).map_err(|bag| self.refusal(bag))
     }
 
+    /// Rewrites at a level, keeps the record of it and extracts nothing; `None` at -O0, where nothing is rewritten.
+    ///
+    /// # Errors
+    /// A rule that is ill-typed where it fired.
+    pub fn record(&self, program: &mut Differentiated, level: Level) -> Result<Option<egraph::Report>, Refusal> {
+        if level == Level::O0 {
+            return Ok(None);
+        }
+        program.keep_record();
+        let report = egraph::saturate(program, &self.rules, level, Budget::default());
+        report.map(Some).map_err(|bag| self.refusal(bag))
+    }
+
     /// The order of work, fusion groups and the buffer plan.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ mod bisect;
 mod check_rules;
 mod diff;
 mod emit;
+mod explore;
 mod format;
 mod grad;
 mod output;
@@ -49,6 +50,8 @@ enum Command {
     Emit(emit::EmitArgs),
     /// Find the rule that makes the gradient check fail or the results change.
     Bisect(bisect::BisectArgs),
+    /// Walk through the rewriting of a program's gradient, step by step.
+    Explore(explore::ExploreArgs),
     /// List or show the loaded rules, write new ones, format rule files.
     Rules(rules::RulesArgs),
     /// Compare a program under two rule sets, or two programs, by meaning.
@@ -203,6 +206,7 @@ pub fn main() -> ExitCode {
         Command::Grad(args) => args.program.rules.json,
         Command::Emit(args) => args.program.rules.json,
         Command::Bisect(args) => args.program.rules.json,
+        Command::Explore(args) => args.program.rules.json,
         Command::Rules(args) => args.json(),
         Command::Diff(args) => args.program.rules.json,
         Command::Snapshot(args) => args.json(),
@@ -214,6 +218,7 @@ pub fn main() -> ExitCode {
         Command::Grad(args) => grad::grad(&args, &mut messages),
         Command::Emit(args) => emit::emit(&args, &mut messages),
         Command::Bisect(args) => bisect::bisect(&args, &mut messages),
+        Command::Explore(args) => explore::explore(&args, &mut messages),
         Command::Rules(args) => rules::rules(&args, &mut messages),
         Command::Diff(args) => diff::diff(&args, &mut messages),
         Command::Snapshot(args) => snapshot::snapshot(&args, &mut messages),

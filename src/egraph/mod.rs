@@ -13,6 +13,8 @@ mod differentiate;
 mod expand;
 pub mod explain;
 pub mod extract;
+pub mod forms;
+pub mod history;
 pub mod language;
 mod masks;
 mod matching;
@@ -31,7 +33,7 @@ pub use differentiate::{Concluded, Differentiated, Gradient, differentiate};
 pub use expand::resolve;
 pub use optimise::{Budget, Report, Stop, saturate};
 pub use patterns::commutes;
-pub use result::{Extracted, extract};
+pub use result::{Extracted, extract, extract_with};
 
 use std::fmt::Write as _;
 

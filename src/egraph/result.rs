@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::Differentiated;
 use super::cost::Cost;
-use super::extract::Problem;
+use super::extract::{Problem, Solution};
 use super::language::{ENode, split_call};
 use crate::ir::{Check, Graph, Node, NodeId, NodeKind, Origin, Output};
 
@@ -20,6 +20,8 @@ pub struct Extracted {
     pub cost: Cost,
     /// Did the search for it end by itself, and not because it ran out of steps?
     pub complete: bool,
+    /// The class of each node of the graph.
+    pub classes: Vec<Id>,
 }
 
 /// What is to be extracted from a program: what its checks look at, then its outputs.
@@ -33,6 +35,11 @@ pub(super) fn problem(program: &Differentiated) -> Problem {
 
 /// Extracts outputs and checks. `None` if a root has no computable form, which a tape without missing rules excludes.
 pub fn extract(program: &Differentiated) -> Option<Extracted> {
+    extract_with(program).map(|(extracted, _)| extracted)
+}
+
+/// The same, with the form that was chosen for every class.
+pub fn extract_with(program: &Differentiated) -> Option<(Extracted, Solution)> {
     let space = &program.space;
     let egraph = &space.egraph;
     let tape = &program.tape;
@@ -56,10 +63,12 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
         }
     }
     let mut graph = Graph::new();
+    let mut classes: Vec<Id> = Vec::new();
     let mut map: BTreeMap<Id, NodeId> = BTreeMap::new();
     for id in &tape.inputs {
         let new = graph.push(tape.node(*id).clone());
         graph.inputs.push(new);
+        classes.push(class_of(*id));
         map.insert(class_of(*id), new);
     }
     for (id, node) in nodes {
@@ -76,6 +85,7 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
             name: names.get(&id).cloned(),
             origin,
         });
+        classes.push(id);
         map.insert(id, new);
     }
     for check in &tape.checks {
@@ -85,5 +95,6 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
     for output in &tape.outputs {
         graph.outputs.push(Output { name: output.name.clone(), node: *map.get(&class_of(output.node))? });
     }
-    Some(Extracted { graph, cost: solution.cost, complete: solution.complete })
+    let extracted = Extracted { graph, cost: solution.cost, complete: solution.complete, classes };
+    Some((extracted, solution))
 }

@@ -11,6 +11,7 @@ mod diff;
 mod differential;
 mod docs;
 mod drawings;
+mod explore;
 mod forms;
 mod functions;
 mod fusion;
