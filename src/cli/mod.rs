@@ -10,6 +10,7 @@ mod grad;
 mod output;
 mod rules;
 mod run;
+mod why_not;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,6 +46,8 @@ enum Command {
     Emit(emit::EmitArgs),
     /// List or show the loaded rules, write new ones, format rule files.
     Rules(rules::RulesArgs),
+    /// Say why a rule was not used in a program: at each place what failed first, or what it cost.
+    WhyNot(why_not::WhyNotArgs),
 }
 
 /// Which rules are loaded.
@@ -179,6 +182,7 @@ pub fn main() -> ExitCode {
         Command::Grad(args) => args.program.rules.json,
         Command::Emit(args) => args.program.rules.json,
         Command::Rules(args) => args.json(),
+        Command::WhyNot(args) => args.program.rules.json,
     };
     let mut messages = Messages::new(json);
     let result = match cli.command {
@@ -186,6 +190,7 @@ pub fn main() -> ExitCode {
         Command::Grad(args) => grad::grad(&args, &mut messages),
         Command::Emit(args) => emit::emit(&args, &mut messages),
         Command::Rules(args) => rules::rules(&args, &mut messages),
+        Command::WhyNot(args) => why_not::why_not(&args, &mut messages),
     };
     messages.finish(result)
 }

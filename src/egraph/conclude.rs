@@ -1,6 +1,6 @@
 //! One rewrite of differentiation: a `vjp:op:operand(..)` e-node to what the operator's rule concludes.
 
-use super::differentiate::Walk;
+use super::differentiate::{Concluded, Walk};
 use super::language::ENode;
 use super::ranges;
 use super::tape::TapeBuilder;
@@ -34,6 +34,7 @@ impl Walk<'_> {
             if vjp.alternative.is_some() && !matches!(result, Applied::Cotangent(_)) {
                 break;
             }
+            let first = self.tape.graph.len();
             match self.conclude(id, vjp, operand, cotangent) {
                 Ok(None) => {}
                 Ok(Some(Conclude::Nothing)) if vjp.alternative.is_none() => return Applied::Nothing,
@@ -43,6 +44,14 @@ impl Walk<'_> {
                         self.bag.push(refused);
                         return Applied::Refused;
                     }
+                    self.concluded.push(Concluded {
+                        rule: vjp.clone(),
+                        call: id,
+                        cotangent,
+                        value,
+                        operand,
+                        added: (first, self.tape.graph.len()),
+                    });
                     match result {
                         Applied::Cotangent(primary) => {
                             self.alternatives.push((self.tape.class(primary), self.tape.class(value)));

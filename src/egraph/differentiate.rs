@@ -14,7 +14,7 @@ use super::tape::{Tape, TapeBuilder, max_values};
 use crate::diagnostics::{Diagnostic, Diagnostics, Span};
 use crate::ir::{Graph, Node, NodeId, NodeKind, OpId, Origin, Output, TypeError};
 use crate::rules::term::Builder;
-use crate::rules::{AttrPattern, Conclusion, RuleSet};
+use crate::rules::{AttrPattern, Conclusion, RuleSet, Vjp};
 
 /// A gradient of the program, with what a numeric check of it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,20 @@ pub struct Gradient {
     pub cotangent: Option<NodeId>,
 }
 
+/// A VJP rule, used: what it concluded for one operand of one call.
+#[derive(Clone, Debug)]
+pub struct Concluded {
+    pub rule: Arc<Vjp>,
+    /// Nodes of the tape: the forward call, the cotangent of its value (out of its mask) and the conclusion.
+    pub call: NodeId,
+    pub cotangent: NodeId,
+    pub value: NodeId,
+    /// The operand of the call that `value` is the cotangent of, from this call.
+    pub operand: usize,
+    /// The nodes that the conclusion added to the tape, as indices from and to. Others that it needs were there.
+    pub added: (usize, usize),
+}
+
 /// A program after differentiation, before any rewriting.
 pub struct Differentiated {
     /// Forward and backward nodes. Parameters still stand in it, so that a numeric check can vary them; see
@@ -36,6 +50,8 @@ pub struct Differentiated {
     pub tape: Graph,
     /// Handlers in the order in which they were differentiated, each with its gradients.
     pub gradients: Vec<Gradient>,
+    /// In the order of the walk.
+    pub concluded: Vec<Concluded>,
     pub(super) space: Space,
     pub(super) classes: Vec<egg::Id>,
     /// The classes of what primary rules conclude and of what alternatives do: the same over the reals, so that only levels that may use
@@ -44,6 +60,21 @@ pub struct Differentiated {
 }
 
 impl Differentiated {
+    /// The e-graph.
+    pub(crate) fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// The class that a class of the record belongs to now.
+    pub fn find(&self, class: egg::Id) -> egg::Id {
+        self.space.egraph.find(class)
+    }
+
+    /// The class that a node of the tape belongs to now.
+    pub(crate) fn class_of(&self, node: NodeId) -> egg::Id {
+        self.space.egraph.find(self.classes[node.index()])
+    }
+
     /// The graph without parameters: what -O0 runs.
     pub fn program(&self, rules: &RuleSet) -> Result<Graph, TypeError> {
         super::expand::resolve(&self.tape, rules)
@@ -65,6 +96,7 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
         gradients: vec![None; graph.handlers.len()],
         records: Vec::new(),
         alternatives: Vec::new(),
+        concluded: Vec::new(),
         limit: max_values(graph.len()),
         fuel: Fuel(Budget::default().steps_of(graph.len())),
         bag: Diagnostics::new(),
@@ -110,6 +142,7 @@ pub fn differentiate(graph: &Graph, rules: &RuleSet) -> Result<Differentiated, D
     Ok(Differentiated {
         tape,
         gradients: walk.records,
+        concluded: walk.concluded,
         space: walk.space,
         classes: walk.tape.classes,
         alternatives: walk.alternatives,
@@ -138,6 +171,7 @@ pub(super) struct Walk<'a> {
     gradients: Vec<Option<Vec<NodeId>>>,
     records: Vec<Gradient>,
     pub(super) alternatives: Vec<(egg::Id, egg::Id)>,
+    pub(super) concluded: Vec<Concluded>,
     /// Of values on the tape.
     limit: u64,
     /// For the attributes of rules.
@@ -249,7 +283,7 @@ impl Walk<'_> {
             let depends = match &node.kind {
                 NodeKind::Op { op, operands, .. } => {
                     let count = operands.len();
-                    operands.iter().enumerate().any(|(i, o)| active[o.index()] && !self.stops(*op, i, count))
+                    operands.iter().enumerate().any(|(i, o)| active[o.index()] && !stops(self.rules, *op, i, count))
                 }
                 _ => node.operands().any(|o| active[o.index()]),
             };
@@ -302,16 +336,6 @@ impl Walk<'_> {
             }
         }
         total
-    }
-
-    /// Does the rule of the operator say that no cotangent flows to the operand, whatever the call? What is computed
-    /// from the result then needs no rule for the operand's sake.
-    fn stops(&self, op: OpId, operand: usize, count: usize) -> bool {
-        let (param, _) = self.rules.registry.op(op).signature().param_of(operand, count);
-        self.rules.vjps(op).first().is_some_and(|vjp| {
-            let always = vjp.head.conditions.is_empty() && vjp.attrs.iter().all(|a| matches!(a, AttrPattern::Var(_)));
-            always && matches!(vjp.conclusions.get(param), Some(Conclusion::NoCotangent(_)))
-        })
     }
 
     /// Is there still room on the tape? Otherwise that is reported.
@@ -438,4 +462,14 @@ impl Walk<'_> {
         }
         Some(sum)
     }
+}
+
+/// Does the rule of an operator say that no cotangent flows to an operand, whatever the call? What is computed
+/// from the result then needs no rule for the operand's sake.
+pub(crate) fn stops(rules: &RuleSet, op: OpId, operand: usize, count: usize) -> bool {
+    let (param, _) = rules.registry.op(op).signature().param_of(operand, count);
+    rules.vjps(op).first().is_some_and(|vjp| {
+        let always = vjp.head.conditions.is_empty() && vjp.attrs.iter().all(|a| matches!(a, AttrPattern::Var(_)));
+        always && matches!(vjp.conclusions.get(param), Some(Conclusion::NoCotangent(_)))
+    })
 }

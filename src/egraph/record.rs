@@ -113,6 +113,7 @@ impl Differentiated {
         Differentiated {
             tape: self.tape.clone(),
             gradients: self.gradients.clone(),
+            concluded: self.concluded.clone(),
             space: self.space.at(moment),
             classes: self.classes.clone(),
             alternatives: self.alternatives.clone(),

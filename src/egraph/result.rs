@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::Differentiated;
 use super::cost::Cost;
-use super::extract::Problem;
+use super::extract::{Problem, Solution};
 use super::language::{ENode, split_call};
 use crate::ir::{Check, Graph, Node, NodeId, NodeKind, Origin, Output};
 
@@ -23,7 +23,7 @@ pub struct Extracted {
 }
 
 /// What is to be extracted from a program: what its checks look at, then its outputs.
-pub(super) fn problem(program: &Differentiated) -> Problem {
+pub fn problem(program: &Differentiated) -> Problem {
     let class_of = |id: NodeId| program.space.egraph.find(program.classes[id.index()]);
     // Checks first: what they need runs before everything else.
     let mut roots: Vec<Id> = program.tape.checks.iter().map(|c| class_of(c.indices)).collect();
@@ -33,12 +33,16 @@ pub(super) fn problem(program: &Differentiated) -> Problem {
 
 /// Extracts outputs and checks. `None` if a root has no computable form, which a tape without missing rules excludes.
 pub fn extract(program: &Differentiated) -> Option<Extracted> {
+    assemble(program, &problem(program).solve()?)
+}
+
+/// The graph of a solution of a program's extraction problem.
+pub fn assemble(program: &Differentiated, solution: &Solution) -> Option<Extracted> {
     let space = &program.space;
     let egraph = &space.egraph;
     let tape = &program.tape;
     let current = |node: &ENode| node.clone().map_children(|child| egraph.find(child));
     let class_of = |id: NodeId| egraph.find(program.classes[id.index()]);
-    let solution = problem(program).solve()?;
 
     // A class takes the source name of the first tape node in it that has one.
     let mut names: BTreeMap<Id, Arc<str>> = BTreeMap::new();

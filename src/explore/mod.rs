@@ -1,1 +1,3 @@
 //! The rewrite explorer: questions about a gradient, each answered by one call.
+
+pub mod why_not;

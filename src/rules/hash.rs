@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use siphasher::sip::SipHasher24;
 
+use crate::diagnostics::Span;
 use crate::syntax::ast::{DefItem, Expr, Item, Line, RewriteItem, VjpItem};
 use crate::syntax::{Form, on_big_stack, print_expr};
 
@@ -20,6 +21,18 @@ pub struct Content {
 impl Content {
     pub fn new(items: Vec<Item>) -> Self {
         Content { items, hash: OnceLock::new() }
+    }
+
+    /// The place of the VJP that an `override` with this name replaces.
+    pub fn replaced(&self, op: &str, alternative: Option<&str>) -> Option<Span> {
+        let mut same = self.items.iter().filter_map(|item| match item {
+            Item::Vjp(vjp) if &*vjp.op.name == op => {
+                (vjp.alternative.as_ref().map(|a| &*a.name) == alternative).then_some(vjp)
+            }
+            _ => None,
+        });
+        let is_overridden = same.clone().any(|vjp| vjp.is_override);
+        same.find(|vjp| is_overridden && !vjp.is_override).map(|vjp| vjp.op.span)
     }
 
     pub fn hash(&self) -> u64 {

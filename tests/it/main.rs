@@ -37,3 +37,4 @@ mod suggestions;
 mod support;
 mod ui;
 mod verify;
+mod why_not;
