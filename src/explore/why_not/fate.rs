@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use egg::Id;
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::context::{Context, node};
 use super::value::made_by;
@@ -12,7 +13,8 @@ use crate::egraph::language::ENode;
 use crate::egraph::lookup::LookupBuilder;
 use crate::egraph::record::{Application, Cause};
 use crate::ir::{Origin, RuleRef};
-use crate::rules::term::{Bindings, expand};
+use crate::rules::term::{Bindings, TermKind, expand};
+use crate::rules::{AttrPattern, Pattern, Rewrite};
 
 /// Values above one that are looked at for what did away with it.
 const MAX_USERS: usize = 2_000;
@@ -23,6 +25,8 @@ pub(super) struct Made {
     /// E-nodes of the class, with classes as they are now.
     pub nodes: Vec<ENode>,
     pub text: String,
+    /// The first application that made them, if it was one of the record.
+    pub application: Option<usize>,
 }
 
 /// What became of each class that a rule was applied to.
@@ -45,7 +49,8 @@ pub(super) fn fates(ctx: &Context<'_>, applied: &BTreeMap<Id, Vec<usize>>) -> BT
             }
             text.get_or_insert(words);
         }
-        made.insert(*class, Made { nodes, text: text.unwrap_or_default() });
+        let application = applications.first().copied();
+        made.insert(*class, Made { nodes, text: text.unwrap_or_default(), application });
     }
     let left = left_sides(ctx, &named);
     let mut fates = BTreeMap::new();
@@ -75,7 +80,9 @@ fn right(ctx: &Context<'_>, application: &Application) -> (Option<ENode>, String
             let mut bindings = Bindings::new(rule.head.vars.len(), &rule.head.locals);
             bind(ctx, bound, &mut bindings, &mut builder);
             bindings.expected = space.ty(application.class).map(|ty| (**ty).clone());
-            bindings.build(&rule.right, &mut builder).ok()
+            let Ok(value) = bindings.build(&rule.right, &mut builder) else { return (None, String::new()) };
+            let text = right_in_words(ctx, rule, application.class, &builder, value);
+            return (builder.value(value).node.clone(), text);
         }
         Cause::Commutes { op, operands: [a, b], .. } => {
             let node = node(space, *op, &[*b, *a], &[]);
@@ -91,6 +98,65 @@ fn right(ctx: &Context<'_>, application: &Application) -> (Option<ENode>, String
     };
     let Some(value) = value else { return (None, String::new()) };
     (builder.value(value).node.clone(), ctx.names.found(&builder, value))
+}
+
+/// What the right side of a rewrite is. Where that is something that the rule matched, it is one value with the class, or would be.
+pub(super) fn right_in_words(
+    ctx: &Context<'_>,
+    rule: &Rewrite,
+    class: Id,
+    builder: &LookupBuilder<'_>,
+    value: usize,
+) -> String {
+    let found = builder.value(value);
+    match (&rule.right.kind, found.class) {
+        (TermKind::Var(var), Some(other)) => {
+            let name = rule.head.vars.get(var.0 as usize).map_or("", |v| v.name.as_str());
+            match ctx.find(other) == ctx.find(class) {
+                true => format!("`{name}` itself"),
+                false => format!("`{name}` itself, which is {}", ctx.names.of(other)),
+            }
+        }
+        _ => ctx.names.found(builder, value),
+    }
+}
+
+/// The call that an application matched.
+pub(super) fn left(ctx: &Context<'_>, application: &Application) -> Option<ENode> {
+    match &application.cause {
+        Cause::Rewrite { rule, bindings, swapped } => matched(ctx, &rule.left, bindings, &mut swapped.iter().copied()),
+        Cause::Commutes { op, operands, .. } => node(ctx.space(), *op, operands, &[]),
+        Cause::Definition { .. } | Cause::Alternative => None,
+    }
+}
+
+/// A call of a left side with what its metavariables stood for. Left sides have few calls.
+fn matched(
+    ctx: &Context<'_>,
+    pattern: &Pattern,
+    bound: &[Option<Id>],
+    swapped: &mut impl Iterator<Item = bool>,
+) -> Option<ENode> {
+    let Pattern::Op { op, operands, attrs } = pattern else { return None };
+    let is_swapped = swapped.next().unwrap_or(false);
+    let egraph = &ctx.space().egraph;
+    let mut children = SmallVec::new();
+    for operand in operands {
+        children.push(match operand {
+            Pattern::Var(var) => egraph.find((*bound.get(var.0 as usize)?)?),
+            Pattern::Op { .. } => egraph.lookup(matched(ctx, operand, bound, swapped)?)?,
+        });
+    }
+    if is_swapped {
+        children.reverse();
+    }
+    for attr in attrs {
+        children.push(match attr {
+            AttrPattern::Var(var) => egraph.find((*bound.get(var.0 as usize)?)?),
+            AttrPattern::Const(value) => egraph.lookup(ENode::Attr(value.clone()))?,
+        });
+    }
+    Some(ENode::Op(*op, children))
 }
 
 /// Gives metavariables the classes that they stood for.
@@ -187,13 +253,20 @@ pub(super) fn detail(ctx: &mut Context<'_>, class: Id, outcome: Outcome, made: &
     })
 }
 
-/// The nearest value of the result among those with a form that needs `class`, directly or not.
+/// The nearest value of the result among those with a form that needs `class`, directly or not: a form of the program, or otherwise one that
+/// a rule made.
 fn user(ctx: &Context<'_>, class: Id) -> Option<User> {
+    let written = ctx.program.record().map_or(0, |r| r.start.nodes);
+    user_among(ctx, class, written).or_else(|| user_among(ctx, class, usize::MAX))
+}
+
+/// The same among the first `count` e-nodes.
+fn user_among(ctx: &Context<'_>, class: Id, count: usize) -> Option<User> {
     let egraph = &ctx.space().egraph;
     let class = egraph.find(class);
     let (mut seen, mut queue) = (FxHashSet::from_iter([class]), VecDeque::from([class]));
     while let Some(at) = queue.pop_front() {
-        for parent in egraph[at].parents() {
+        for parent in egraph[at].parents().filter(|p| usize::from(*p) < count) {
             if !matches!(ctx.space().original(parent), Some(ENode::Op(..))) {
                 continue;
             }

@@ -260,8 +260,10 @@ pub enum Detail {
 pub struct Unmatched {
     /// `log_softmax(x, axis)`, `keepdims = true`, `a`
     pub wanted: String,
-    /// `operand x of exp`; `None` for the value itself.
+    /// `operand x of exp`, or the operator of an attribute; `None` for the value itself.
     pub place: Option<String>,
+    /// Is it an attribute that is wanted?
+    pub is_attribute: bool,
     pub found: Vec<String>,
     /// Forms that are not told.
     pub more: usize,

@@ -7,7 +7,7 @@ use egg::Id;
 
 use super::conditions::{Failed, attribute_of, first_failed, one_line};
 use super::context::Context;
-use super::fate::{self, Made, bind};
+use super::fate::{self, Made, bind, right_in_words};
 use super::unmatched::{attribute, domain, forms, unmatched, wanted};
 use super::value::place;
 use super::{Detail, Outcome, Place, RuleAnswer, Unmatched};
@@ -233,7 +233,7 @@ fn attempt<'p>(ctx: &Context<'_>, rule: &Rewrite, class: Id, matched: &Match, fu
     let right = builder.value(value);
     if let Some(wanted) = wanted.filter(|w| *w != right.ty) {
         let why = format!("the right side has the type {}, {wanted} is wanted", right.ty);
-        return found(Outcome::Type, Why::Would(Some(ctx.names.found(&builder, value)), Some(why)));
+        return found(Outcome::Type, Why::Would(Some(right_in_words(ctx, rule, class, &builder, value)), Some(why)));
     }
     let splat = ctx.registry().id("splat");
     let constant = match (&right.call, right.class) {
@@ -241,7 +241,7 @@ fn attempt<'p>(ctx: &Context<'_>, rule: &Rewrite, class: Id, matched: &Match, fu
         (_, Some(other)) => constant(ctx, other),
         _ => None,
     };
-    let made = || Some(ctx.names.found(&builder, value));
+    let made = || Some(right_in_words(ctx, rule, class, &builder, value));
     if right.class.is_some_and(|c| ctx.find(c) == ctx.find(class)) {
         return found(Outcome::AlreadyEqual, Why::Would(made(), None));
     }
@@ -292,7 +292,7 @@ fn tell(ctx: &mut Context<'_>, rule: &Rewrite, op: OpId, found: &Found<'_>) -> P
                     wanted => format!("{name}={wanted}, which is {text}"),
                 };
                 let found = vec![format!("{name}={there}")];
-                Detail::Mismatches(vec![Unmatched { wanted, place: Some(place), found, more: 0 }])
+                Detail::Mismatches(vec![Unmatched { wanted, place: Some(place), is_attribute: true, found, more: 0 }])
             }
             None => Detail::Condition {
                 line: format!("{word} {}", one_line(sources.text(failed.span))),
@@ -304,5 +304,10 @@ fn tell(ctx: &mut Context<'_>, rule: &Rewrite, op: OpId, found: &Found<'_>) -> P
         Why::Would(made, why) => Detail::Would { made: made.clone(), why: why.clone() },
         Why::Constants(left, right) => Detail::Constants { left: left.to_string(), right: right.to_string() },
     };
-    place(ctx, found.class, Some(op), found.root.as_ref(), found.outcome, detail)
+    let application = match &found.why {
+        Why::Made(made) => made.application.and_then(|index| ctx.application(index)),
+        _ => None,
+    };
+    let root = application.and_then(|a| fate::left(ctx, a)).or_else(|| found.root.clone());
+    place(ctx, found.class, Some(op), root.as_ref(), found.outcome, detail)
 }

@@ -138,9 +138,10 @@ impl Answer {
         match &place.detail {
             Detail::Nothing => {}
             Detail::Mismatches(ends) => {
-                let ends = ends
-                    .iter()
-                    .map(|e| json!({ "wanted": e.wanted, "place": e.place, "found": e.found, "more": e.more }));
+                let ends = ends.iter().map(|e| {
+                    json!({
+"wanted": e.wanted, "place": e.place, "is_attribute": e.is_attribute, "found": e.found, "more": e.more })
+                });
                 value["mismatches"] = ends.collect();
             }
             Detail::Condition { line, location, values } => {
@@ -188,10 +189,8 @@ fn rule_json(rule: &Option<RuleRef>) -> Value {
 }
 
 fn unmatched(end: &Unmatched) -> String {
-    let place = end.place.as_ref().map(|p| format!(" as {p}")).unwrap_or_default();
-    // The place of an attribute is its operator.
-    let place =
-        if end.wanted.contains('=') && !end.wanted.contains('(') { place.replace(" as ", " of ") } else { place };
+    let word = if end.is_attribute { "of" } else { "as" };
+    let place = end.place.as_ref().map(|p| format!(" {word} {p}")).unwrap_or_default();
     let more = if end.more > 0 { format!(", and {} more forms", end.more) } else { String::new() };
     format!("expects {}{place}, found {}{more}", end.wanted, end.found.join(", "))
 }

@@ -90,7 +90,8 @@ pub(super) fn forms(ctx: &Context<'_>, class: Id) -> Unmatched {
     }
     more += forms.len().saturating_sub(FORMS);
     forms.truncate(FORMS);
-    Unmatched { wanted: String::new(), place: None, found: forms.iter().map(|n| ctx.names.node(n)).collect(), more }
+    let (wanted, place, is_attribute) = (String::new(), None, false);
+    Unmatched { wanted, place, is_attribute, found: forms.iter().map(|n| ctx.names.node(n)).collect(), more }
 }
 
 /// One end of a search in words.
@@ -109,6 +110,7 @@ pub(super) fn unmatched(ctx: &Context<'_>, head: &RuleHead, mismatch: &Mismatch<
             Unmatched {
                 wanted: format!("{name} of {count}"),
                 place: None,
+                is_attribute: false,
                 found: vec![format!("{name} of {found}")],
                 more: 0,
             }
@@ -118,6 +120,7 @@ pub(super) fn unmatched(ctx: &Context<'_>, head: &RuleHead, mismatch: &Mismatch<
             Unmatched {
                 wanted: format!("{name}={wanted}"),
                 place: Some(ctx.registry().op(place.op).name().to_owned()),
+                is_attribute: true,
                 found: vec![format!("{name}={}", ctx.names.of(*found))],
                 more: 0,
             }
@@ -131,8 +134,9 @@ pub(super) fn unmatched(ctx: &Context<'_>, head: &RuleHead, mismatch: &Mismatch<
                 false => operand(ctx, p),
             });
             Unmatched {
-                wanted: format!("{} again, which is {}", name(head, *var), ctx.names.of(*first)),
+                wanted: format!("{} again ({})", name(head, *var), ctx.names.of(*first)),
                 place,
+                is_attribute: false,
                 found: vec![ctx.names.of(*second)],
                 more: 0,
             }

@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use egg::Id;
+use egg::{Id, Language};
 
 use super::conditions::{Failed, first_failed, one_line};
 use super::context::Context;
 use super::fate::{self, Made};
 use super::unmatched::{attribute, domain};
-use super::value::{place, tape_node};
+use super::value::{made_by, place, tape_node};
 use super::{Detail, Outcome, Place, RuleAnswer, Unmatched};
 use crate::egraph::language::ENode;
 use crate::egraph::lookup::LookupBuilder;
 use crate::egraph::{Concluded, ranges, stops};
-use crate::ir::{AttrValue, Level, NodeId, NodeKind};
+use crate::ir::{AttrValue, Level, NodeId, NodeKind, Origin};
 use crate::rules::term::Bindings;
 use crate::rules::{AttrPattern, Conclusion, Vjp};
 
@@ -96,13 +96,25 @@ fn fate_of(ctx: &Context<'_>, concluded: &Concluded) -> (Outcome, Why) {
     let class = ctx.program.class_of(concluded.value);
     let passed_on = concluded.value == concluded.cotangent;
     let node = tape_node(ctx, concluded.value).filter(|_| !passed_on);
+    let all = ctx.space().egraph[class].nodes.iter().filter(|n| matches!(n, ENode::Op(..) | ENode::Input(_)));
     let made = match node {
-        Some(node) => Made { text: ctx.names.node(&node), nodes: vec![node] },
+        Some(node) => {
+            // Rewriting may have found that a part of what was concluded is all of it, as in 1 * x.
+            let mut nodes = vec![node];
+            let rule = &concluded.rule.head.rule;
+            let by_it = |n: &&ENode| matches!(made_by(ctx, n), Some(Origin::Rule { rule: r, .. }) if r == rule);
+            for other in all.filter(by_it) {
+                if !nodes.contains(other) {
+                    nodes.push(other.clone());
+                }
+            }
+            let is_of_itself = |n: &&ENode| n.children().iter().any(|c| ctx.find(*c) == class);
+            let told = nodes.iter().find(|n| !is_of_itself(n)).unwrap_or(&nodes[0]);
+            Made { text: ctx.names.node(told), nodes, application: None }
+        }
         None => {
-            let nodes = ctx.space().egraph[class].nodes.iter();
-            let nodes = nodes.filter(|n| matches!(n, ENode::Op(..) | ENode::Input(_))).cloned().collect();
             let text = if passed_on { "the cotangent itself, " } else { "" };
-            Made { text: format!("{text}{}", ctx.names.of(class)), nodes }
+            Made { text: format!("{text}{}", ctx.names.of(class)), nodes: all.cloned().collect(), application: None }
         }
     };
     let outcome = match ctx.form(class) {
@@ -225,6 +237,7 @@ fn tell(ctx: &mut Context<'_>, rule: &Vjp, found: &Found) -> Place {
             Detail::Mismatches(vec![Unmatched {
                 wanted: format!("{name}={wanted}"),
                 place: Some(ctx.registry().op(rule.op).name().to_owned()),
+                is_attribute: true,
                 found: vec![format!("{name}={there}")],
                 more: 0,
             }])
