@@ -317,5 +317,5 @@ fn every_reason_is_told() {
         met.insert(outcome);
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-    assert!(met.len() >= 16, "{met:?}");
+    assert_eq!(met.len(), 15, "{met:?}");
 }
