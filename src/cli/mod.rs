@@ -15,6 +15,7 @@ mod rules;
 mod run;
 mod snapshot;
 mod why;
+mod why_not;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -60,6 +61,8 @@ enum Command {
     Snapshot(snapshot::SnapshotArgs),
     /// Say why a value is computed the way it is: the derivation from its operator and rule to what was chosen.
     Why(why::WhyArgs),
+    /// Say why a rule was not used in a program: at each place what failed first, or what it cost.
+    WhyNot(why_not::WhyNotArgs),
 }
 
 /// Which rules are loaded.
@@ -211,6 +214,7 @@ pub fn main() -> ExitCode {
         Command::Diff(args) => args.program.rules.json,
         Command::Snapshot(args) => args.json(),
         Command::Why(args) => args.program.rules.json,
+        Command::WhyNot(args) => args.program.rules.json,
     };
     let mut messages = Messages::new(json);
     let result = match cli.command {
@@ -223,6 +227,7 @@ pub fn main() -> ExitCode {
         Command::Diff(args) => diff::diff(&args, &mut messages),
         Command::Snapshot(args) => snapshot::snapshot(&args, &mut messages),
         Command::Why(args) => why::why(&args, &mut messages),
+        Command::WhyNot(args) => why_not::why_not(&args, &mut messages),
     };
     messages.finish(result)
 }

@@ -25,7 +25,7 @@ pub struct Extracted {
 }
 
 /// What is to be extracted from a program: what its checks look at, then its outputs.
-pub(super) fn problem(program: &Differentiated) -> Problem {
+pub fn problem(program: &Differentiated) -> Problem {
     let class_of = |id: NodeId| program.space.egraph.find(program.classes[id.index()]);
     // Checks first: what they need runs before everything else.
     let mut roots: Vec<Id> = program.tape.checks.iter().map(|c| class_of(c.indices)).collect();
@@ -40,12 +40,17 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
 
 /// The same, with the form that was chosen for every class.
 pub fn extract_with(program: &Differentiated) -> Option<(Extracted, Solution)> {
+    let solution = problem(program).solve()?;
+    Some((assemble(program, &solution)?, solution))
+}
+
+/// The graph of a solution of a program's extraction problem.
+pub fn assemble(program: &Differentiated, solution: &Solution) -> Option<Extracted> {
     let space = &program.space;
     let egraph = &space.egraph;
     let tape = &program.tape;
     let current = |node: &ENode| node.clone().map_children(|child| egraph.find(child));
     let class_of = |id: NodeId| egraph.find(program.classes[id.index()]);
-    let solution = problem(program).solve()?;
 
     // A class takes the source name of the first tape node in it that has one.
     let mut names: BTreeMap<Id, Arc<str>> = BTreeMap::new();
@@ -95,6 +100,5 @@ pub fn extract_with(program: &Differentiated) -> Option<(Extracted, Solution)> {
     for output in &tape.outputs {
         graph.outputs.push(Output { name: output.name.clone(), node: *map.get(&class_of(output.node))? });
     }
-    let extracted = Extracted { graph, cost: solution.cost, complete: solution.complete, classes };
-    Some((extracted, solution))
+    Some(Extracted { graph, cost: solution.cost, complete: solution.complete, classes })
 }

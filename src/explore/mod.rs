@@ -3,3 +3,4 @@
 pub mod bisect;
 pub mod tour;
 pub mod why;
+pub mod why_not;

@@ -29,6 +29,18 @@ impl Content {
         on_big_stack(|| effective(&self.items))
     }
 
+    /// The place of the VJP that an `override` with this name replaces.
+    pub fn replaced(&self, op: &str, alternative: Option<&str>) -> Option<Span> {
+        let mut same = self.items.iter().filter_map(|item| match item {
+            Item::Vjp(vjp) if &*vjp.op.name == op => {
+                (vjp.alternative.as_ref().map(|a| &*a.name) == alternative).then_some(vjp)
+            }
+            _ => None,
+        });
+        let is_overridden = same.clone().any(|vjp| vjp.is_override);
+        same.find(|vjp| is_overridden && !vjp.is_override).map(|vjp| vjp.op.span)
+    }
+
     pub fn hash(&self) -> u64 {
         *self.hash.get_or_init(|| {
             let mut hasher = SipHasher24::new();

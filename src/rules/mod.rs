@@ -73,6 +73,11 @@ impl RuleSet {
         self.vjps.get(&op).map_or(&[], Vec::as_slice)
     }
 
+    /// The place of the VJP that is loaded as well and not in effect, since this one says `override`.
+    pub fn replaced(&self, vjp: &Vjp) -> Option<Span> {
+        self.content.replaced(self.registry.op(vjp.op).name(), vjp.alternative.as_deref())
+    }
+
     /// All VJPs, by operator name.
     pub fn all_vjps(&self) -> impl Iterator<Item = &Arc<Vjp>> {
         self.vjps.values().flatten()

@@ -43,3 +43,4 @@ mod support;
 mod ui;
 mod verify;
 mod why;
+mod why_not;

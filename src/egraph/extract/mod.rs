@@ -5,6 +5,7 @@
 
 mod order;
 mod reduce;
+pub mod restricted;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -55,6 +56,7 @@ pub struct Problem {
 #[derive(Clone, Debug)]
 pub struct Solution {
     problem: Problem,
+    order: Order,
     chosen: Vec<usize>,
     /// Cost of everything reachable from the roots.
     pub cost: Cost,
@@ -177,7 +179,7 @@ impl Problem {
         // Nobody's operand is left that cannot be computed.
         let chosen = self.terms(&order).iter().map(|term| term.map_or(0, |(_, i)| i)).collect();
         let (chosen, cost, complete) = Search::new(&self, &order, chosen, fuel).run();
-        Some(Solution { problem: self, chosen, cost, complete })
+        Some(Solution { problem: self, order, chosen, cost, complete })
     }
 
     /// Everything that the roots need, operands first; roots in their order.
