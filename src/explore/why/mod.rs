@@ -1,7 +1,7 @@
 //! Why a value is computed the way it is: from the program's operator and its VJP rule, through each rewrite, to what was chosen.
 //!
-//! [`Why`] finds the value and the way to it: stages from the tape ([`derive`]), each with a proof of [`crate::egraph::explain`], flattened into
-//! steps ([`steps`]) with the changed part marked ([`phrase`]). [`text`] and [`json`] show it.
+//! [`Why`] finds the value and the way to it: stages from the tape (`derive`), each with a proof of [`crate::egraph::explain`], flattened into
+//! steps (`steps`) with the changed part marked (`phrase`). `text` and `json` show it.
 
 mod derive;
 mod json;
