@@ -226,9 +226,10 @@ impl Checker<'_, '_> {
         let rule = &rewrite.head.rule;
         let unproved = || Fault::Fact { rule: rule.clone() };
         let mut builder = super::bank::BankBuilder { bank: &mut self.explainer.bank };
-        let bound = bindings
-            .attr(&fact.bound, &mut builder)
-            .map_err(|error: TermError| Fault::Ground { rule: rule.clone(), error: error.into() })?;
+        let bound = bindings.attr(&fact.bound, &mut builder).map_err(|error: TermError| Fault::Ground {
+            rule: rule.clone(),
+            error: Box::new(GroundError::from(error)),
+        })?;
         let term = bindings.tensors[fact.tensor.0 as usize].ok_or_else(unproved)?;
         let bound = bound.as_float().ok_or_else(unproved)?;
         let proved = |facts: &mut Facts<'_>| {
