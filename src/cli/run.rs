@@ -13,6 +13,7 @@ use crate::exec::arrays::ArchiveFormat;
 use crate::exec::inputs::{Input, InputSource, gather, read};
 use crate::exec::{Tensor, summary};
 use crate::interp::{GradReport, Verdict};
+use crate::review::measure::lines;
 use crate::run::{Engine, RunError, check_program, run as run_program};
 
 /// Run a program and print (or write) its results.
@@ -144,9 +145,9 @@ fn as_text(
     }
     if let Some(report) = report {
         out.push_str("gradient check\n");
-        for line in report.to_string().lines() {
+        for line in lines(report) {
             out.push_str("  ");
-            out.push_str(line);
+            out.push_str(&line);
             out.push('\n');
         }
     }
@@ -172,6 +173,6 @@ fn as_json(
             json!({ "name": &**name, "dtype": t.dtype().name(), "shape": t.shape().to_vec(), "values": summary::values(t, 64) })
         })
         .collect();
-    let check = report.map(|r| json!({ "passed": r.passed(), "gradients": r.to_string().lines().collect::<Vec<_>>() }));
+    let check = report.map(|r| json!({ "passed": r.passed(), "gradients": lines(r) }));
     json!({ "version": 1, "rules": rules, "inputs": inputs, "results": results, "check": check })
 }

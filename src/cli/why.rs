@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::output::{Messages, write_data};
 use super::{Failure, ProgramArgs};
-use crate::explore::why::{Options, why as answer};
+use crate::explore::why::{Options, Why};
 use crate::ir::Level;
 
 /// Say why a value is computed the way it is: from its operator and VJP rule through each rewrite to what was chosen.
@@ -32,7 +32,8 @@ pub fn why(args: &WhyArgs, messages: &mut Messages) -> Result<(), Failure> {
     }
     let optimised = session.optimise(&mut program, args.program.level())?;
     let options = Options { proof: args.proof, all: args.all };
-    let answer = answer(&args.value, &program, &optimised, &session.rules, &session.sources, options)
+    let answer = Why::new(&program, &optimised, &session.rules, &session.sources)
+        .answer(&args.value, options)
         .map_err(|diagnostic| session.refusal((*diagnostic).into()))?;
     let text = if args.program.rules.json { format!("{:#}\n", answer.to_json()) } else { answer.to_text() };
     write_data(text.as_bytes(), None)

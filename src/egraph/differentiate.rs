@@ -60,6 +60,21 @@ pub struct Differentiated {
 }
 
 impl Differentiated {
+    /// The e-graph.
+    pub(crate) fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// The class that a class of the record belongs to now.
+    pub fn find(&self, class: egg::Id) -> egg::Id {
+        self.space.egraph.find(class)
+    }
+
+    /// The class that a node of the tape belongs to now.
+    pub(crate) fn class_of_node(&self, node: NodeId) -> egg::Id {
+        self.space.egraph.find(self.classes[node.index()])
+    }
+
     /// The graph without parameters: what -O0 runs.
     pub fn program(&self, rules: &RuleSet) -> Result<Graph, TypeError> {
         super::expand::resolve(&self.tape, rules)
@@ -268,7 +283,7 @@ impl Walk<'_> {
             let depends = match &node.kind {
                 NodeKind::Op { op, operands, .. } => {
                     let count = operands.len();
-                    operands.iter().enumerate().any(|(i, o)| active[o.index()] && !self.stops(*op, i, count))
+                    operands.iter().enumerate().any(|(i, o)| active[o.index()] && !stops(self.rules, *op, i, count))
                 }
                 _ => node.operands().any(|o| active[o.index()]),
             };
@@ -321,16 +336,6 @@ impl Walk<'_> {
             }
         }
         total
-    }
-
-    /// Does the rule of the operator say that no cotangent flows to the operand, whatever the call? What is computed
-    /// from the result then needs no rule for the operand's sake.
-    fn stops(&self, op: OpId, operand: usize, count: usize) -> bool {
-        let (param, _) = self.rules.registry.op(op).signature().param_of(operand, count);
-        self.rules.vjps(op).first().is_some_and(|vjp| {
-            let always = vjp.head.conditions.is_empty() && vjp.attrs.iter().all(|a| matches!(a, AttrPattern::Var(_)));
-            always && matches!(vjp.conclusions.get(param), Some(Conclusion::NoCotangent(_)))
-        })
     }
 
     /// Is there still room on the tape? Otherwise that is reported.
@@ -457,4 +462,14 @@ impl Walk<'_> {
         }
         Some(sum)
     }
+}
+
+/// Does the rule of an operator say that no cotangent flows to an operand, whatever the call? What is computed
+/// from the result then needs no rule for the operand's sake.
+pub(crate) fn stops(rules: &RuleSet, op: OpId, operand: usize, count: usize) -> bool {
+    let (param, _) = rules.registry.op(op).signature().param_of(operand, count);
+    rules.vjps(op).first().is_some_and(|vjp| {
+        let always = vjp.head.conditions.is_empty() && vjp.attrs.iter().all(|a| matches!(a, AttrPattern::Var(_)));
+        always && matches!(vjp.conclusions.get(param), Some(Conclusion::NoCotangent(_)))
+    })
 }

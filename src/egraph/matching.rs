@@ -15,7 +15,7 @@ use crate::rules::{AttrPattern, Pattern};
 pub type Match = SmallVec<[Option<Id>; 4]>;
 
 /// What a match costs beside the e-nodes that were looked at: it is kept, and the rule is tried on it.
-const MATCH: usize = 8;
+pub(super) const MATCH: usize = 8;
 
 /// Work that may still be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ struct Search<'p, 'e> {
 
 /// The calls of an operator in a class of a rebuilt e-graph, whose nodes are sorted: kinds of e-nodes in the order of
 /// [`ENode`], calls by operator. A class may hold very many others, such as the cotangents that one value is.
-fn calls(nodes: &[ENode], op: OpId) -> &[ENode] {
+pub fn calls(nodes: &[ENode], op: OpId) -> &[ENode] {
     let is_before = |node: &ENode, op: OpId, inclusive: bool| match node {
         ENode::Attr(_) | ENode::Input(_) => true,
         ENode::Op(found, _) => *found < op || (inclusive && *found == op),

@@ -13,25 +13,30 @@ mod differentiate;
 mod expand;
 pub mod explain;
 pub mod extract;
+pub mod forms;
+pub mod history;
 pub mod language;
+pub(crate) mod lookup;
 mod masks;
-mod matching;
+pub(crate) mod matching;
 pub mod mirror;
+pub(crate) mod mismatch;
 mod missing;
 mod optimise;
-mod patterns;
-mod ranges;
+pub(crate) mod patterns;
+pub(crate) mod ranges;
 pub mod record;
-mod result;
-mod space;
+pub(crate) mod result;
+pub(crate) mod space;
 mod tape;
 pub mod view;
 
+pub(crate) use differentiate::stops;
 pub use differentiate::{Concluded, Differentiated, Gradient, differentiate};
 pub use expand::resolve;
 pub use optimise::{Budget, Report, Stop, saturate};
 pub use patterns::commutes;
-pub use result::{Extracted, extract};
+pub use result::{Extracted, extract, extract_with};
 
 use std::fmt::Write as _;
 
@@ -112,8 +117,12 @@ pub fn optimise(
             let report = Report { extracted: found.complete, ..report };
             Ok(Optimised { graph: found.graph, level, cost: Some(found.cost), report: Some(report) })
         }
-        None => Err(Diagnostic::error("E0505", "no form of the program can be computed")
-            .help("this is a fault of kina-ad: please report it with the program and the rule files")
-            .into()),
+        None => Err(no_form().into()),
     }
+}
+
+/// What is said where a root of the program has no form that can be computed.
+pub(crate) fn no_form() -> Diagnostic {
+    Diagnostic::error("E0505", "no form of the program can be computed")
+        .help("this is a fault of kina-ad: please report it with the program and the rule files")
 }

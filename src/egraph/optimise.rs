@@ -344,7 +344,8 @@ impl Run<'_> {
                 return Ok(Some(Stop::Nodes));
             }
         }
-        Ok(None)
+        // Matching may have ended before it found anything.
+        Ok((self.fuel.0 == 0).then_some(Stop::Steps))
     }
 
     /// Instantiates the right side of one match. True if it was news.

@@ -61,13 +61,18 @@ impl NumberProver<'_> {
 
 /// Is `class <compare> bound` proved for every element that is not NaN?
 pub fn holds(space: &Space, class: Id, compare: DomainCompare, bound: f64) -> bool {
-    let range = Prover { space, known: FxHashMap::default() }.range(class, DEPTH);
+    let range = known(space, class);
     match compare {
         DomainCompare::Lt => range.hi < bound,
         DomainCompare::Le => range.hi <= bound,
         DomainCompare::Gt => range.lo > bound,
         DomainCompare::Ge => range.lo >= bound,
     }
+}
+
+/// Where every element that is not NaN is proved to lie.
+pub fn known(space: &Space, class: Id) -> Range {
+    Prover { space, known: FxHashMap::default() }.range(class, DEPTH)
 }
 
 struct Prover<'a> {

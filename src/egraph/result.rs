@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::Differentiated;
 use super::cost::Cost;
-use super::extract::Problem;
+use super::extract::{Problem, Solution};
 use super::language::{ENode, split_call};
 use crate::ir::{Check, Graph, Node, NodeId, NodeKind, Origin, Output};
 
@@ -20,10 +20,12 @@ pub struct Extracted {
     pub cost: Cost,
     /// Did the search for it end by itself, and not because it ran out of steps?
     pub complete: bool,
+    /// The class of each node of the graph.
+    pub classes: Vec<Id>,
 }
 
 /// What is to be extracted from a program: what its checks look at, then its outputs.
-pub(super) fn problem(program: &Differentiated) -> Problem {
+pub fn problem(program: &Differentiated) -> Problem {
     let class_of = |id: NodeId| program.space.egraph.find(program.classes[id.index()]);
     // Checks first: what they need runs before everything else.
     let mut roots: Vec<Id> = program.tape.checks.iter().map(|c| class_of(c.indices)).collect();
@@ -33,12 +35,22 @@ pub(super) fn problem(program: &Differentiated) -> Problem {
 
 /// Extracts outputs and checks. `None` if a root has no computable form, which a tape without missing rules excludes.
 pub fn extract(program: &Differentiated) -> Option<Extracted> {
+    extract_with(program).map(|(extracted, _)| extracted)
+}
+
+/// The same, with the form that was chosen for every class.
+pub fn extract_with(program: &Differentiated) -> Option<(Extracted, Solution)> {
+    let solution = problem(program).solve()?;
+    Some((assemble(program, &solution)?, solution))
+}
+
+/// The graph of a solution of a program's extraction problem.
+pub fn assemble(program: &Differentiated, solution: &Solution) -> Option<Extracted> {
     let space = &program.space;
     let egraph = &space.egraph;
     let tape = &program.tape;
     let current = |node: &ENode| node.clone().map_children(|child| egraph.find(child));
     let class_of = |id: NodeId| egraph.find(program.classes[id.index()]);
-    let solution = problem(program).solve()?;
 
     // A class takes the source name of the first tape node in it that has one.
     let mut names: BTreeMap<Id, Arc<str>> = BTreeMap::new();
@@ -56,10 +68,12 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
         }
     }
     let mut graph = Graph::new();
+    let mut classes: Vec<Id> = Vec::new();
     let mut map: BTreeMap<Id, NodeId> = BTreeMap::new();
     for id in &tape.inputs {
         let new = graph.push(tape.node(*id).clone());
         graph.inputs.push(new);
+        classes.push(class_of(*id));
         map.insert(class_of(*id), new);
     }
     for (id, node) in nodes {
@@ -76,6 +90,7 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
             name: names.get(&id).cloned(),
             origin,
         });
+        classes.push(id);
         map.insert(id, new);
     }
     for check in &tape.checks {
@@ -85,5 +100,5 @@ pub fn extract(program: &Differentiated) -> Option<Extracted> {
     for output in &tape.outputs {
         graph.outputs.push(Output { name: output.name.clone(), node: *map.get(&class_of(output.node))? });
     }
-    Some(Extracted { graph, cost: solution.cost, complete: solution.complete })
+    Some(Extracted { graph, cost: solution.cost, complete: solution.complete, classes })
 }

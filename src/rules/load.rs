@@ -130,7 +130,7 @@ pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostic
 }
 
 /// What a rule is known by, and the place of its name.
-fn identity(item: &Item) -> Option<(String, Span)> {
+pub(super) fn identity(item: &Item) -> Option<(String, Span)> {
     match item {
         Item::Import { .. } => None,
         Item::Vjp(vjp) => {
@@ -351,7 +351,7 @@ impl Files<'_> {
 
 /// Compiles all items against one registry. The types of the first `typed_already` items need no check; what `faulty` names has
 /// faults that were reported.
-fn assemble(
+pub(super) fn assemble(
     items: &[Item],
     typed_already: usize,
     faulty: BTreeSet<Arc<str>>,

@@ -12,6 +12,7 @@ pub mod builders;
 pub mod compile;
 mod composite;
 mod define;
+pub mod edits;
 pub mod example;
 pub mod extent;
 pub mod family;
@@ -70,6 +71,11 @@ impl RuleSet {
     /// The VJPs of an operator, the primary one first.
     pub fn vjps(&self, op: OpId) -> &[Arc<Vjp>] {
         self.vjps.get(&op).map_or(&[], Vec::as_slice)
+    }
+
+    /// The place of the VJP that is loaded as well and not in effect, since this one says `override`.
+    pub fn replaced(&self, vjp: &Vjp) -> Option<Span> {
+        self.content.replaced(self.registry.op(vjp.op).name(), vjp.alternative.as_deref())
     }
 
     /// All VJPs, by operator name.

@@ -87,6 +87,8 @@ fn running_out_of_budget_is_reported_and_the_result_is_right() {
         (Budget { nodes: 0, nodes_per_node: 1, ..full }, Stop::Nodes),
         (Budget { iterations: 1, ..full }, Stop::Iterations),
         (Budget { applications: 2, ..full }, Stop::Applications),
+        // The search for left sides ends before it has found any.
+        (Budget { steps: 1, steps_per_node: 0, ..full }, Stop::Steps),
         (Budget { steps: 60, steps_per_node: 0, ..full }, Stop::Steps),
         (Budget { steps: 400, steps_per_node: 0, ..full }, Stop::Steps),
         (full, Stop::Saturated),

@@ -48,7 +48,7 @@ pub enum Fault {
     #[error("`{rule}` needs a fact about its operands that is not proved")]
     Fact { rule: RuleRef },
     #[error("`{rule}`: {error}")]
-    Ground { rule: RuleRef, error: GroundError },
+    Ground { rule: RuleRef, error: Box<GroundError> },
     #[error("operands differ without a lemma that they are equal, in lemma {0}")]
     Operands(LemmaId),
 }
@@ -166,7 +166,7 @@ impl Checker<'_, '_> {
             return Err(Fault::Unknown(rule));
         }
         let again = equation.by.sides(&mut self.explainer.bank);
-        let again = again.map_err(|error| Fault::Ground { rule: rule.clone(), error })?;
+        let again = again.map_err(|error| Fault::Ground { rule: rule.clone(), error: Box::new(error) })?;
         if again != sides {
             return Err(Fault::Sides(rule));
         }

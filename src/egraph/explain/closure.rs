@@ -73,9 +73,9 @@ impl Closure {
         }
     }
 
-    /// The class of a term, as one of its members.
+    /// The class of a term, as one of its members. A term that is not in is a class of its own.
     pub fn class(&self, term: TermId) -> TermId {
-        self.class[term.index()]
+        self.class.get(term.index()).copied().unwrap_or(term)
     }
 
     pub fn equal(&self, a: TermId, b: TermId) -> bool {
@@ -84,7 +84,7 @@ impl Closure {
 
     /// All terms equal to one.
     pub fn members(&self, term: TermId) -> &[TermId] {
-        &self.members[self.class(term).index()]
+        self.members.get(self.class(term).index()).map_or(&[], Vec::as_slice)
     }
 
     /// Puts in an equation between terms that are in.
@@ -151,6 +151,9 @@ impl Closure {
 
     /// The way from one term to another of its class; `None` if they are not known to be equal.
     pub fn path(&self, from: TermId, to: TermId) -> Option<Vec<Edge>> {
+        if from == to {
+            return Some(Vec::new());
+        }
         if !self.equal(from, to) {
             return None;
         }

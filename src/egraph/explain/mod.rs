@@ -16,6 +16,7 @@ pub mod facts;
 pub mod ground;
 pub mod proof;
 
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use egg::Id;
@@ -53,9 +54,14 @@ pub struct Explainer<'a> {
     pub extracted: Vec<TermId>,
     /// The class of each node of the extracted graph.
     pub classes: Vec<Option<Id>>,
-    /// The equation of each rule that differentiation used, as [`Differentiated::concluded`] has them.
-    pub concluded: Vec<Option<EquationId>>,
+    /// The extracted term of each class that has one.
+    chosen: FxHashMap<Id, TermId>,
+    /// Equations of what differentiation concluded, as far as somebody asked.
+    concluded: FxHashMap<usize, Option<EquationId>>,
     closure: Closure,
+    /// Equations that the closure has.
+    stated: usize,
+    is_complete: bool,
     originals: Originals,
     prover: Prover,
 }
@@ -75,8 +81,11 @@ impl<'a> Explainer<'a> {
             tape,
             extracted: extracted_terms,
             classes,
-            concluded: Vec::new(),
+            chosen: FxHashMap::default(),
+            concluded: FxHashMap::default(),
             closure: Closure::default(),
+            stated: 0,
+            is_complete: false,
             originals: Originals::default(),
             prover: Prover::default(),
         };
@@ -84,51 +93,73 @@ impl<'a> Explainer<'a> {
         explainer
     }
 
-    /// Puts in all equations.
+    /// Puts in every application, with the terms that readers know: the way that is found goes over them.
     fn state(&mut self) {
-        let applications: &[Application] = self.program.record().map_or(&[], |r| &r.applications);
-        let mut chosen: FxHashMap<Id, TermId> = FxHashMap::default();
         for (class, term) in self.classes.iter().zip(&self.extracted) {
             if let Some(class) = class {
-                chosen.entry(*class).or_insert(*term);
+                self.chosen.entry(*class).or_insert(*term);
             }
-        }
-        for concluded in &self.program.concluded {
-            let NodeKind::Op { operands, attrs, .. } = &self.program.tape.node(concluded.call).kind else {
-                self.concluded.push(None);
-                continue;
-            };
-            let by = Ground::Vjp {
-                rule: concluded.rule.clone(),
-                operands: operands.iter().map(|o| self.tape[o.index()]).collect(),
-                attrs: attrs.clone(),
-                primal: self.tape[concluded.call.index()],
-                cotangent: self.tape[concluded.cotangent.index()],
-                operand: concluded.operand,
-            };
-            let equation = self.put(by, None);
-            self.concluded.push(equation);
         }
         if self.program.record().is_none() {
             self.definitions();
         }
-        // Terms that readers know first: the way that is found goes over them.
-        for known in [Some(&chosen), None] {
-            for (index, application) in applications.iter().enumerate() {
-                // What is known of the oldest term when a rule fires need not be known of the extracted one then.
-                let facts = matches!(&application.cause, Cause::Rewrite { rule, .. } if !rule.head.domain.is_empty());
-                if facts && known.is_some() {
-                    continue;
-                }
-                if let Some(by) = self.ground(&application.cause, known) {
-                    self.put(by, Some(index));
-                }
+        self.applications(true);
+        self.equate();
+    }
+
+    /// Puts in what [`state`](Self::state) left out: every application with the oldest term of each class, and what differentiation concluded.
+    /// Seldom needed.
+    fn complete(&mut self) {
+        self.is_complete = true;
+        for index in 0..self.program.concluded.len() {
+            self.conclusion(index);
+        }
+        self.applications(false);
+        self.equate();
+    }
+
+    fn applications(&mut self, known: bool) {
+        let applications: &[Application] = self.program.record().map_or(&[], |r| &r.applications);
+        for (index, application) in applications.iter().enumerate() {
+            // What is known of the oldest term when a rule fires need not be known of the extracted one then.
+            let facts = matches!(&application.cause, Cause::Rewrite { rule, .. } if !rule.head.domain.is_empty());
+            if let Some(by) = self.ground(&application.cause, known && !facts) {
+                self.put(by, Some(index));
             }
         }
+    }
+
+    fn equate(&mut self) {
         self.closure.extend(&self.bank);
-        for (id, equation) in self.equations.iter().enumerate() {
+        for id in self.stated..self.equations.len() {
+            let equation = &self.equations[id];
             self.closure.equate(&self.bank, equation.left, equation.right, id as EquationId);
         }
+        self.stated = self.equations.len();
+    }
+
+    /// The equation of a rule that differentiation used, by number in [`Differentiated::concluded`].
+    pub fn conclusion(&mut self, index: usize) -> Option<EquationId> {
+        if let Some(known) = self.concluded.get(&index) {
+            return *known;
+        }
+        let concluded = self.program.concluded.get(index)?;
+        let equation = match &self.program.tape.node(concluded.call).kind {
+            NodeKind::Op { operands, attrs, .. } => {
+                let by = Ground::Vjp {
+                    rule: concluded.rule.clone(),
+                    operands: operands.iter().map(|o| self.tape[o.index()]).collect(),
+                    attrs: attrs.clone(),
+                    primal: self.tape[concluded.call.index()],
+                    cotangent: self.tape[concluded.cotangent.index()],
+                    operand: concluded.operand,
+                };
+                self.put(by, None)
+            }
+            _ => None,
+        };
+        self.concluded.insert(index, equation);
+        equation
     }
 
     /// Without a saturation (-O0) composites stand for their definitions all the same.
@@ -150,11 +181,11 @@ impl<'a> Explainer<'a> {
         Some(self.equations.len() as EquationId - 1)
     }
 
-    /// An application with terms for its classes: the known ones, otherwise the oldest of each class.
-    fn ground(&mut self, cause: &Cause, known: Option<&FxHashMap<Id, TermId>>) -> Option<Ground> {
+    /// An application with terms for its classes: those that readers know, if `known`, otherwise the oldest of each class.
+    fn ground(&mut self, cause: &Cause, known: bool) -> Option<Ground> {
         let space = &self.program.space;
         let mut term = |id: Id| {
-            let chosen = known.and_then(|k| k.get(&space.egraph.find(id)).copied());
+            let chosen = if known { self.chosen.get(&space.egraph.find(id)).copied() } else { None };
             chosen.or_else(|| self.originals.term(&mut self.bank, space, id))
         };
         let attr = |id: Id| space.egraph[id].data.attr().cloned();
@@ -196,7 +227,37 @@ impl<'a> Explainer<'a> {
 
     /// Proves that two terms are equal. Lemmas are those of all proofs so far.
     pub fn prove(&mut self, left: TermId, right: TermId) -> Option<LemmaId> {
+        let proved = self.prover.prove(&self.bank, &self.closure, left, right);
+        if proved.is_some() || self.is_complete {
+            return proved;
+        }
+        self.complete();
         self.prover.prove(&self.bank, &self.closure, left, right)
+    }
+
+    /// The first part of a term that is equal to another, outermost first.
+    pub fn part(&mut self, whole: TermId, term: TermId) -> Option<TermId> {
+        let part = self.known_part(whole, term);
+        if part.is_some() || self.is_complete {
+            return part;
+        }
+        self.complete();
+        self.known_part(whole, term)
+    }
+
+    fn known_part(&self, whole: TermId, term: TermId) -> Option<TermId> {
+        let mut queue = VecDeque::from([whole]);
+        let mut seen = BTreeSet::new();
+        while let Some(part) = queue.pop_front() {
+            if !seen.insert(part) {
+                continue;
+            }
+            if self.closure.equal(part, term) {
+                return Some(part);
+            }
+            queue.extend(self.bank.operands(part));
+        }
+        None
     }
 
     /// All lemmas proved so far.

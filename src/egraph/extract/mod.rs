@@ -5,6 +5,7 @@
 
 mod order;
 mod reduce;
+pub mod restricted;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -55,6 +56,7 @@ pub struct Problem {
 #[derive(Clone, Debug)]
 pub struct Solution {
     problem: Problem,
+    order: Order,
     chosen: Vec<usize>,
     /// Cost of everything reachable from the roots.
     pub cost: Cost,
@@ -69,6 +71,18 @@ impl Solution {
         order
             .into_iter()
             .map(|class| (self.problem.classes[class], &self.problem.candidates[class][self.chosen[class]].node))
+    }
+}
+
+impl Solution {
+    /// Those classes that the problem has, by their number in it.
+    pub fn classes(&self) -> &[Id] {
+        &self.problem.classes
+    }
+
+    /// What a class is computed by; `None` if it cannot be computed.
+    pub fn choice(&self, class: ClassIndex) -> Option<&Candidate> {
+        self.problem.candidates.get(class)?.get(*self.chosen.get(class)?)
     }
 }
 
@@ -165,7 +179,7 @@ impl Problem {
         // Nobody's operand is left that cannot be computed.
         let chosen = self.terms(&order).iter().map(|term| term.map_or(0, |(_, i)| i)).collect();
         let (chosen, cost, complete) = Search::new(&self, &order, chosen, fuel).run();
-        Some(Solution { problem: self, chosen, cost, complete })
+        Some(Solution { problem: self, order, chosen, cost, complete })
     }
 
     /// Everything that the roots need, operands first; roots in their order.
@@ -195,13 +209,13 @@ impl Problem {
 
 /// What the e-nodes of a program cost. Large programs have few kinds of calls.
 #[derive(Default)]
-struct Prices {
+pub(super) struct Prices {
     known: FxHashMap<(OpId, SmallVec<[usize; 6]>), Option<Cost>>,
 }
 
 impl Prices {
     /// The cost of an e-node; `None` for what cannot be computed.
-    fn of(&mut self, space: &Space, class: Id, node: &ENode) -> Option<Cost> {
+    pub fn of(&mut self, space: &Space, class: Id, node: &ENode) -> Option<Cost> {
         let ENode::Op(op, children) = node else { return matches!(node, ENode::Input(_)).then_some(0) };
         let ty = space.ty(class)?;
         // Types by their address, which is one for each type and even; attributes by their class.

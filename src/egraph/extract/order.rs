@@ -6,6 +6,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::{ClassIndex, Problem};
 
+#[derive(Clone, Debug)]
 pub(super) struct Order {
     /// The classes, operands before users but within a component.
     pub classes: Vec<ClassIndex>,

@@ -66,7 +66,20 @@ impl<'p> Search<'p> {
 
     /// A candidate for every class, what all that the roots need costs, and whether the search ended by itself.
     pub fn run(mut self) -> (Vec<usize>, Cost, bool) {
-        let mut look_at: Vec<ClassIndex> = (0..self.refs.len()).collect();
+        self.rounds((0..self.refs.len()).collect());
+        (self.chosen, self.cost, self.fuel.0 > 0)
+    }
+
+    /// Searches around classes in which the start differs from a solution. The cost, whether `class` is part of what was found, and the
+    /// fuel that is left.
+    pub fn run_around(mut self, changed: Vec<ClassIndex>, class: ClassIndex) -> (Cost, bool, Fuel) {
+        self.touched = changed;
+        let near = self.neighbourhood();
+        self.rounds(near);
+        (self.cost, self.is_live(class), self.fuel)
+    }
+
+    fn rounds(&mut self, mut look_at: Vec<ClassIndex>) {
         for _ in 0..MAX_ROUNDS {
             for class in &look_at {
                 self.improve(*class);
@@ -84,7 +97,6 @@ impl<'p> Search<'p> {
             }
             look_at = self.neighbourhood();
         }
-        (self.chosen, self.cost, self.fuel.0 > 0)
     }
 
     /// What has changed stays so.
@@ -112,7 +124,8 @@ impl<'p> Search<'p> {
         &self.problem.candidates[class][self.chosen[class]]
     }
 
-    fn is_live(&self, class: ClassIndex) -> bool {
+    /// Is the class part of the solution?
+    pub fn is_live(&self, class: ClassIndex) -> bool {
         self.refs[class] > 0
     }
 

@@ -131,3 +131,49 @@ fn out_of_steps_the_choice_is_right_and_says_so() {
 fn a_class_without_candidates_has_no_solution() {
     assert!(problem(2, &[(0, 1, &[1])], &[0]).solve().is_none());
 }
+
+#[test]
+fn a_restricted_solution_stays_close_to_the_restricted_optimum() {
+    let (mut sum, mut best, mut asked) = (0, 0, 0);
+    for p in small_problems(40) {
+        let solution = p.clone().solve().unwrap();
+        let cost = solution.cost;
+        let mut restrictions = restricted::Restrictions::new(solution);
+        for class in 0..p.classes.len() {
+            for candidate in &p.candidates[class] {
+                let mut only = p.clone();
+                only.candidates[class] = vec![candidate.clone()];
+                let found = restrictions.restrict(class, vec![candidate.clone()], &mut Fuel(1_000_000)).unwrap();
+                let optimum = optimum(&only);
+                assert!(found.complete && found.cost >= optimum, "{found:?}, the optimum is {optimum}");
+                sum += found.cost;
+                best += optimum;
+                asked += 1;
+                // The solution is as it was.
+                assert_eq!(restrictions.solution.cost, cost);
+                assert_eq!(cost_of(&restrictions.solution.problem, &restrictions.solution.chosen), cost);
+            }
+        }
+    }
+    assert!(asked > 300 && sum as f64 <= best as f64 * 1.01, "{sum} against the optimum {best}, {asked} times");
+}
+
+#[test]
+fn a_restriction_to_a_cycle_is_solved_without_it_or_not_at_all() {
+    // 0 and 1 can each be had from the other for 1, or from 2 for 50.
+    let p = problem(3, &[(0, 1, &[1]), (0, 50, &[2]), (1, 1, &[0]), (1, 50, &[2]), (2, 1, &[])], &[0, 1]);
+    let solution = p.clone().solve().unwrap();
+    assert_eq!(solution.cost, 52);
+    let mut restrictions = restricted::Restrictions::new(solution);
+    for class in [0, 1] {
+        for (candidate, cost) in p.candidates[class].iter().zip([52, 52]) {
+            let found = restrictions.restrict(class, vec![candidate.clone()], &mut Fuel(1000)).unwrap();
+            assert_eq!((found.cost, found.used), (cost, true));
+        }
+    }
+    let alone = problem(1, &[(0, 1, &[])], &[0]);
+    let mut restrictions = restricted::Restrictions::new(alone.solve().unwrap());
+    let own = Candidate { node: ENode::Attr(AttrValue::Int(9)), cost: 1, children: vec![0] };
+    assert!(restrictions.restrict(0, vec![own], &mut Fuel(1000)).is_none());
+    assert!(restrictions.restrict(0, Vec::new(), &mut Fuel(1000)).is_none());
+}

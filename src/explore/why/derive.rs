@@ -77,13 +77,17 @@ fn on_tape(explainer: &Explainer<'_>, class: egg::Id) -> Option<NodeId> {
     nodes.map(|(id, _)| id).find(|id| explainer.class_of_tape(*id) == class)
 }
 
-/// The first node of the tape that is this very term.
+/// The first node of the tape that is this very term, or else one that is equal to it (at -O0, where composites are expanded without an e-graph).
 fn same_on_tape(explainer: &Explainer<'_>, term: TermId) -> Option<NodeId> {
-    let nodes = explainer.program.tape.iter().filter(|(_, node)| !matches!(node.kind, NodeKind::Param { .. }));
-    nodes.map(|(id, _)| id).find(|id| explainer.tape[id.index()] == term)
+    let nodes = || {
+        let all = explainer.program.tape.iter().filter(|(_, node)| !matches!(node.kind, NodeKind::Param { .. }));
+        all.map(|(id, _)| id)
+    };
+    let of = |id: &NodeId| explainer.tape[id.index()];
+    nodes().find(|id| of(id) == term).or_else(|| nodes().find(|id| explainer.equal(of(id), term)))
 }
 
-fn made(explainer: &Explainer<'_>, node: NodeId) -> Made {
+fn made(explainer: &mut Explainer<'_>, node: NodeId) -> Made {
     match &explainer.program.tape.node(node).origin {
         Origin::Program(_) => Made::Forward(node),
         Origin::Handler(_) | Origin::Accumulate { .. } => Made::Walk(node),
@@ -92,7 +96,8 @@ fn made(explainer: &Explainer<'_>, node: NodeId) -> Made {
             let concluded = &explainer.program.concluded;
             let index = concluded.partition_point(|c| c.added.1 <= node.index());
             let found = concluded.get(index).filter(|c| c.added.0 <= node.index());
-            match found.and_then(|_| explainer.concluded.get(index).copied().flatten()) {
+            let is_found = found.is_some();
+            match if is_found { explainer.conclusion(index) } else { None } {
                 Some(equation) => Made::Vjp { concluded: index, equation, node },
                 None if is_forward(explainer, node) => Made::Forward(node),
                 None => Made::Walk(node),
@@ -123,8 +128,8 @@ fn first(
         None => {
             let mut found = None;
             for id in 0..explainer.equations.len() {
-                let equation = &explainer.equations[id];
-                if equation.application.is_none() && part(explainer, equation.right, term).is_some() {
+                let right = explainer.equations[id].right;
+                if explainer.part(right, term).is_some() {
                     found = Some(id as EquationId);
                     break;
                 }
@@ -133,21 +138,5 @@ fn first(
         }
     };
     let right = explainer.equations[equation as usize].right;
-    Some((equation, part(explainer, right, term)?))
-}
-
-/// The first part of a term that is equal to another, outermost first.
-fn part(explainer: &Explainer<'_>, whole: TermId, term: TermId) -> Option<TermId> {
-    let mut queue = std::collections::VecDeque::from([whole]);
-    let mut seen = std::collections::BTreeSet::new();
-    while let Some(part) = queue.pop_front() {
-        if !seen.insert(part) {
-            continue;
-        }
-        if explainer.equal(part, term) {
-            return Some(part);
-        }
-        queue.extend(explainer.bank.operands(part));
-    }
-    None
+    Some((equation, explainer.part(right, term)?))
 }

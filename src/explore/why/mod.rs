@@ -1,7 +1,7 @@
 //! Why a value is computed the way it is: from the program's operator and its VJP rule, through each rewrite, to what was chosen.
 //!
-//! [`why`] finds the value and the way to it: stages from the tape ([`derive`]), each with a proof of [`crate::egraph::explain`], flattened into
-//! steps ([`steps`]) with the changed part marked ([`phrase`]). [`text`] and [`json`] show it.
+//! [`Why`] finds the value and the way to it: stages from the tape (`derive`), each with a proof of [`crate::egraph::explain`], flattened into
+//! steps (`steps`) with the changed part marked (`phrase`). `text` and `json` show it.
 
 mod derive;
 mod json;
@@ -16,8 +16,8 @@ use crate::egraph::explain::check::{Checked, check};
 use crate::egraph::explain::closure::EquationId;
 use crate::egraph::explain::proof::{By, LemmaId};
 use crate::egraph::{Differentiated, Optimised};
-use crate::ir::NodeId;
 use crate::ir::print::Printer;
+use crate::ir::{Level, NodeId};
 use crate::rules::RuleSet;
 use derive::{Made, Stage, stages};
 use names::Names;
@@ -90,59 +90,88 @@ pub enum Start {
     Inside { name: String },
 }
 
-/// Answers `why`.
+/// A program about whose values `why` is asked.
 ///
-/// `program` must have the record of the saturation that `optimised` comes from ([`Differentiated::keep_record`]), unless there was none.
+/// ```
+/// use kina_ad::explore::why::{Options, Why};
+/// use kina_ad::{CheckOptions, Level, RuleOptions, Session};
 ///
-/// # Errors
-/// A name that no value has (E0951); a value that nothing in the result needs (E0952); a step that does not hold when it is replayed (E0953),
-/// which is a fault of kina-ad.
-pub fn why(
-    name: &str,
-    program: &Differentiated,
-    optimised: &Optimised,
-    rules: &RuleSet,
-    sources: &SourceMap,
-    options: Options,
-) -> Result<Answer, Box<Diagnostic>> {
-    let printer = Printer::new(&optimised.graph, &rules.registry, sources);
-    let mut explainer = Explainer::new(program, rules, &optimised.graph);
-    let value = find(name, &printer, &explainer)?;
-    let names = Names::new(&explainer, &printer);
-    let stages = stages(&mut explainer, value).ok_or_else(|| Box::new(unexplained(name)))?;
-    let goals: Vec<LemmaId> = stages.iter().map(|s| s.lemma).collect();
-    let mut parts = Vec::new();
-    let mut budget = if options.all { usize::MAX } else { SHOWN };
-    let mut number = 0;
-    let mut mentioned = Vec::new();
-    for stage in &stages {
-        let start = start(stage, &mut explainer, &names, &printer);
-        let flat = flatten(stage, &mut explainer, &names, &mut number, &mut budget);
-        mentioned.extend(flat.mentioned());
-        parts.push(Part { start, flat });
+/// let mut session = Session::new(&RuleOptions::default())?;
+/// let text = "let f = fn(x: tensor<F32, [3], @host>) -> tensor<F32, [3], @host> { x.log_softmax(axis=0).exp() } in
+///             let x = tensor<F32, [3], @host> in
+///             handle f(x) with reverseMode";
+/// let graph = session.check("p.kina", text, &CheckOptions::default())?;
+/// let mut program = session.differentiate(&graph)?;
+/// program.keep_record();
+/// let optimised = session.optimise(&mut program, Level::O2)?;
+/// let mut why = Why::new(&program, &optimised, &session.rules, &session.sources);
+/// let answer = why.answer("primal", Options { proof: true, all: false }).unwrap();
+/// assert!(answer.to_text().contains("exp_of_log_softmax [real]"));
+/// assert!(answer.checked.is_some_and(|checked| checked.steps > 0));
+/// # Ok::<(), kina_ad::Refusal>(())
+/// ```
+pub struct Why<'a> {
+    explainer: Explainer<'a>,
+    names: Names,
+    printer: Printer<'a>,
+    level: Level,
+}
+
+impl<'a> Why<'a> {
+    /// `program` must have the record of the saturation that `optimised` comes from ([`Differentiated::keep_record`]), unless there was none.
+    pub fn new(
+        program: &'a Differentiated,
+        optimised: &'a Optimised,
+        rules: &'a RuleSet,
+        sources: &'a SourceMap,
+    ) -> Why<'a> {
+        let printer = Printer::new(&optimised.graph, &rules.registry, sources);
+        let explainer = Explainer::new(program, rules, &optimised.graph);
+        let names = Names::new(&explainer, &printer);
+        Why { explainer, names, printer, level: optimised.level }
     }
-    let lemmas = if options.all { lemmas(mentioned, &mut explainer, &names) } else { Vec::new() };
-    let instances: Vec<EquationId> = stages.iter().flat_map(Stage::instances).collect();
-    let (lemma_count, steps) = size(&explainer, &goals);
-    let size = (lemma_count, steps + instances.len());
-    let checked = match options.proof {
-        true => Some(check(&mut explainer, optimised.level, &instances, &goals).map_err(|fault| {
-            Box::new(
-                Diagnostic::error("E0953", format!("the derivation does not hold: {fault}"))
-                    .help("this is a fault of kina-ad: please report it with the program and the rule files"),
-            )
-        })?),
-        false => None,
-    };
-    Ok(Answer {
-        value: printer.names()[value.index()].clone(),
-        call: printer.call(value),
-        ty: optimised.graph.ty(value).to_string(),
-        parts,
-        lemmas,
-        checked,
-        size,
-    })
+
+    /// The derivation of a value.
+    ///
+    /// # Errors
+    /// A name that no value has (E0951); a value that nothing in the result needs (E0952); a step that does not hold when it is replayed
+    /// (E0953), which is a fault of kina-ad.
+    pub fn answer(&mut self, name: &str, options: Options) -> Result<Answer, Box<Diagnostic>> {
+        let value = find(name, &self.printer, &self.explainer)?;
+        let stages = stages(&mut self.explainer, value).ok_or_else(|| Box::new(unexplained(name)))?;
+        let goals: Vec<LemmaId> = stages.iter().map(|s| s.lemma).collect();
+        let mut parts = Vec::new();
+        let mut budget = if options.all { usize::MAX } else { SHOWN };
+        let mut number = 0;
+        let mut mentioned = Vec::new();
+        for stage in &stages {
+            let start = start(stage, &mut self.explainer, &self.names, &self.printer);
+            let flat = flatten(stage, &mut self.explainer, &self.names, &mut number, &mut budget);
+            mentioned.extend(flat.mentioned());
+            parts.push(Part { start, flat });
+        }
+        let lemmas = if options.all { lemmas(mentioned, &mut self.explainer, &self.names) } else { Vec::new() };
+        let instances: Vec<EquationId> = stages.iter().flat_map(Stage::instances).collect();
+        let (lemma_count, steps) = size(&self.explainer, &goals);
+        let checked = match options.proof {
+            true => Some(check(&mut self.explainer, self.level, &instances, &goals).map_err(|fault| {
+                Box::new(
+                    Diagnostic::error("E0953", format!("the derivation of `{name}` does not hold: {fault}"))
+                        .help("this is a fault of kina-ad: please report it with the program and the rule files"),
+                )
+            })?),
+            false => None,
+        };
+        Ok(Answer {
+            value: self.printer.names()[value.index()].clone(),
+            call: self.printer.call(value),
+            ty: self.printer.graph.ty(value).to_string(),
+            parts,
+            lemmas,
+            checked,
+            size: (lemma_count, steps + instances.len()),
+        })
+    }
 }
 
 impl Answer {

@@ -36,7 +36,8 @@ pub(super) fn text(answer: &Answer) -> String {
     if let Some(checked) = &answer.checked {
         let _ = writeln!(
             out,
-            "\nproof: replayed {} rule instance(s) in {} lemma(s), {} condition(s) and {} fact(s) of domains among them; every step holds",
+            "\nproof: replayed {} rule instance(s) in {} lemma(s), with their attributes and types, {} condition(s) and {} fact(s) \
+             of domains; every step holds",
             checked.steps, checked.lemmas, checked.conditions, checked.facts
         );
         for (rule, count) in &checked.rules {

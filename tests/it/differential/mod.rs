@@ -15,6 +15,8 @@ mod compare;
 mod coverage;
 mod functions;
 mod oracle;
+#[cfg(test)]
+mod proofs;
 mod redex;
 #[cfg(test)]
 mod regressions;
@@ -44,14 +46,14 @@ pub use vocabulary::Vocabulary;
 const STEPS: usize = 20;
 
 /// The default rules, `def`s with and without a VJP of their own, and more files.
-fn session(more: &[PathBuf]) -> Session {
+pub fn session(more: &[PathBuf]) -> Session {
     let composites = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/differential/composites.rules");
     let files = [&[composites], more].concat();
     Session::new(&RuleOptions { files, ..RuleOptions::default() }).unwrap_or_else(|refusal| panic!("{refusal}"))
 }
 
 /// The same cases in every run, `cases` of them, unless the environment asks for others.
-fn config(cases: u32, seed: u64) -> Config {
+pub fn config(cases: u32, seed: u64) -> Config {
     let asked = |name: &str| std::env::var_os(name).is_some();
     // Failures are kept as programs, not as seeds.
     let mut config = Config { failure_persistence: None, max_shrink_iters: 20_000, ..Config::default() };
@@ -65,7 +67,7 @@ fn config(cases: u32, seed: u64) -> Config {
 }
 
 /// Does the property hold of generated programs? If not, the smallest program found and what it shows.
-fn counterexample(
+pub fn counterexample(
     config: Config,
     session: Session,
     smooth: bool,
