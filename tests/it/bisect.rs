@@ -192,7 +192,7 @@ fn one_wrong_rewrite_among_200_is_named_in_at_most_8_steps() {
         let (rules, program) = two_hundred(wrong);
         for arguments in ["--no-default-rules", ""] {
             // The default rules are known to be right, and add to those that fire.
-            if !arguments.is_empty() && wrong % 2 == 0 {
+            if arguments.is_empty() && wrong != 199 {
                 continue;
             }
             let answer = found(&rules, &program, arguments);
