@@ -35,7 +35,7 @@ pub fn explore(args: &ExploreArgs, messages: &mut Messages) -> Result<(), Failur
                 .help("add `--script FILE`, or `--script -` for commands from stdin")
                 .into());
         }
-        terminal::check()?;
+        terminal::check().map_err(|refusal| Failure::from(*refusal))?;
     }
     let commands: Option<Box<dyn io::BufRead>> = match &args.script {
         None => None,

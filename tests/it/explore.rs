@@ -308,7 +308,7 @@ fn what_is_extracted_at_the_end_is_what_the_compiler_extracts() {
     let mut tour = Tour::open(session, &graph, "nll.kina", Level::O2).unwrap();
     tour.run_settled(&Command::Last).unwrap();
     let state = tour.state().unwrap();
-    assert_eq!(state.graph.as_deref(), Some(&optimised.graph));
+    assert_eq!(state.drawn.as_ref().map(|d| &d.graph), Some(&optimised.graph));
     assert_eq!(tour.cost_at(tour.limit()), Some(optimised.cost));
 
     // The chosen form of a result costs, with all that it needs, no more than any other; and every form says who made it.

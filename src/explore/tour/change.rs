@@ -1,40 +1,59 @@
 //! Two extracted graphs beside each other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::page::{Line, Mark};
-use super::state::State;
+use super::state::Drawn;
 use crate::diagnostics::SourceMap;
 use crate::ir::print::Printer;
-use crate::ir::{Graph, NodeId, NodeKind, Registry};
+use crate::ir::{NodeId, NodeKind, Registry};
 
 /// What two graphs have in common, and what not. Both columns have the same number of lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
-    pub before: Vec<Line>,
-    pub after: Vec<Line>,
+    pub before: Rows,
+    pub after: Rows,
     pub removed: usize,
     pub added: usize,
+}
+
+/// Lines that are shared by those who show them.
+pub type Rows = Arc<Vec<Line>>;
+
+impl Change {
+    /// Lines with nothing beside them.
+    pub fn alone(lines: Vec<Line>) -> Change {
+        Change { before: Arc::new(lines), ..Change::default() }
+    }
 }
 
 /// Equal lines that are shown before and after those that differ.
 const CONTEXT: usize = 2;
 
-/// Compares the graphs of two states. A value has the name that it has afterwards, so that one keeps its name when others change.
-/// With `all`, equal lines are shown too, wherever they are.
-pub fn change(before: &State, after: &State, registry: &Registry, sources: &SourceMap, all: bool) -> Change {
-    let (Some(old), Some(new)) = (&before.graph, &after.graph) else { return Change::default() };
-    let names = names_of_before(before, after);
-    let old = rows(old, registry, sources, names, &before.classes);
-    let new = rows(new, registry, sources, after.names.clone(), &after.classes);
+/// Compares two graphs. `same` has for each value before the one that it is afterwards: a value has the name that it has afterwards, so
+/// that one keeps its name when others change. With `all`, equal lines are shown too, wherever they are.
+pub fn change(
+    before: &Drawn,
+    after: &Drawn,
+    same: &[Option<NodeId>],
+    registry: &Registry,
+    sources: &SourceMap,
+    all: bool,
+) -> Change {
+    let names = names_of_before(before, after, same);
+    let old = rows(before, names, registry, sources, false);
+    let new = rows(after, after.names.clone(), registry, sources, false);
     align(&old, &new, all)
 }
 
-fn names_of_before(before: &State, after: &State) -> Vec<String> {
+fn names_of_before(before: &Drawn, after: &Drawn, same: &[Option<NodeId>]) -> Vec<String> {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     let mut names: Vec<Option<String>> = Vec::with_capacity(before.names.len());
-    for class in &before.classes {
-        let name = after.value(*class).and_then(|v| after.names.get(v.index()));
+    for value in same {
+        let name = value.and_then(|v| after.names.get(v.index()));
         names.push(name.filter(|n| taken.insert((*n).clone())).cloned());
     }
     // Names of what has gone must not be those of what is there now.
@@ -61,39 +80,40 @@ fn names_of_before(before: &State, after: &State) -> Vec<String> {
         .collect()
 }
 
-/// One line for each value, inputs aside, and one for each result.
-pub fn rows(
-    graph: &Graph,
-    registry: &Registry,
-    sources: &SourceMap,
-    names: Vec<String>,
-    classes: &[egg::Id],
-) -> Vec<Line> {
+/// One line for each value, inputs aside, with `origins` a second one that says who made it, and one for each result.
+pub fn rows(drawn: &Drawn, names: Vec<String>, registry: &Registry, sources: &SourceMap, origins: bool) -> Vec<Line> {
+    let graph = &drawn.graph;
     let printer = Printer::with_names(graph, registry, sources, names);
-    let line = |id: NodeId, text: String| {
-        let line = Line::plain(text);
-        match classes.get(id.index()) {
+    let line = |id: NodeId, mark: Mark, text: String| {
+        let line = Line::new(mark, text);
+        match drawn.classes.get(id.index()) {
             Some(class) => line.about(*class),
             None => line,
         }
     };
-    let values = graph
-        .iter()
-        .filter(|(_, node)| node.kind != NodeKind::Input)
-        .map(|(id, node)| line(id, format!("{} = {} : {}", printer.names()[id.index()], printer.call(id), node.ty)));
-    let results =
-        graph.outputs.iter().map(|o| line(o.node, format!("result {} = {}", o.name, printer.names()[o.node.index()])));
-    values.chain(results).collect()
+    let mut lines = Vec::new();
+    for (id, node) in graph.iter().filter(|(_, node)| node.kind != NodeKind::Input) {
+        let text = format!("{} = {} : {}", printer.names()[id.index()], printer.call(id), node.ty);
+        lines.push(line(id, Mark::Plain, text));
+        if origins {
+            lines.push(Line::new(Mark::Faint, format!("    // {}", printer.origin(&node.origin))));
+        }
+    }
+    for output in &graph.outputs {
+        let text = format!("result {} = {}", output.name, printer.names()[output.node.index()]);
+        lines.push(line(output.node, Mark::Plain, text));
+    }
+    lines
 }
 
 /// The longest list of lines that both have in the same order stands side by side, the others where they belong.
 fn align(old: &[Line], new: &[Line], all: bool) -> Change {
-    let places: BTreeMap<&str, usize> = new.iter().enumerate().map(|(i, l)| (&*l.text, i)).collect();
+    let places: FxHashMap<&str, usize> = new.iter().enumerate().map(|(i, l)| (&*l.text, i)).collect();
     let common: Vec<(usize, usize)> =
         old.iter().enumerate().filter_map(|(i, l)| Some((i, *places.get(&*l.text)?))).collect();
     let kept = rising(&common);
-    let is_new: BTreeSet<&str> = new.iter().map(|l| &*l.text).collect();
-    let is_old: BTreeSet<&str> = old.iter().map(|l| &*l.text).collect();
+    let is_new: FxHashSet<&str> = new.iter().map(|l| &*l.text).collect();
+    let is_old: FxHashSet<&str> = old.iter().map(|l| &*l.text).collect();
     let mut pairs: Vec<(Line, Line)> = Vec::new();
     let empty = || Line::plain("");
     let (mut removed, mut added) = (0, 0);
@@ -125,8 +145,8 @@ fn align(old: &[Line], new: &[Line], all: bool) -> Change {
         (i, j) = ((a + 1).min(old.len()), (b + 1).min(new.len()));
     }
     let pairs = if all { pairs } else { around(pairs) };
-    let (before, after) = pairs.into_iter().unzip();
-    Change { before, after, removed, added }
+    let (before, after): (Vec<Line>, Vec<Line>) = pairs.into_iter().unzip();
+    Change { before: Arc::new(before), after: Arc::new(after), removed, added }
 }
 
 /// The pairs that differ and those around them; of the others only how many they are.

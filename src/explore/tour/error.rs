@@ -73,7 +73,7 @@ impl TourError {
                 error.did_you_mean_or(name, ops, crate::diagnostics::UNKNOWN_OPERATOR)
             }
             TourError::UnknownValue(name) => {
-                let here = tour.state().map(|s| s.names.clone()).unwrap_or_default();
+                let here = tour.state().and_then(|s| s.drawn.as_ref()).map_or(&[][..], |d| &d.names);
                 let names = tour.history().names().chain(here.iter().map(String::as_str));
                 error.did_you_mean_or(
                     name,

@@ -120,7 +120,7 @@ impl Tour {
     }
 
     fn new(session: Session, program: Differentiated, report: Option<Report>, file: &str, level: Level) -> Tour {
-        let source = Arc::new(Source::new(program, &session.rules, level));
+        let source = Arc::new(Source::new(program, &session.rules, session.sources.clone(), level));
         let history = &source.history;
         let mut partition = history.partition();
         history.advance(&mut partition, history.record.start);

@@ -4,7 +4,7 @@ use super::command::Command;
 use super::error::TourError;
 use super::list::Row;
 use super::model::{Missing, Reply, Tour, View};
-use super::state::{Done, Task};
+use super::state::{Done, Product, Task};
 use crate::ir::Level;
 
 impl Tour {
@@ -18,17 +18,28 @@ impl Tour {
         };
         state(self.position, &mut tasks);
         match self.view {
-            View::BeforeAfter => state(self.position.saturating_sub(1), &mut tasks),
+            View::BeforeAfter => {
+                state(self.position.saturating_sub(1), &mut tasks);
+                tasks.extend(self.wanted_change());
+            }
+            View::Graph => {
+                let (at, all) = (self.position, self.all);
+                if let Some(drawn) = self.state().and_then(|s| s.drawn.as_ref())
+                    && self.states.product(Product::Graph(at, all)).is_none()
+                {
+                    tasks.push(Task::Graph { at, all, drawn: drawn.clone() });
+                }
+            }
             View::Class | View::Linalg => {
                 let subject = self.subject();
                 if let Err(Missing::State(at)) = subject {
                     state(at, &mut tasks);
                 }
                 if let (View::Linalg, Ok(id), Some(state)) = (self.view, subject, self.state())
-                    && let (Some(node), Some(graph)) = (state.value(id), &state.graph)
-                    && self.states.linalg(self.position, node).is_none()
+                    && let (Some(node), Some(drawn)) = (state.value(id), &state.drawn)
+                    && self.states.product(Product::Linalg(self.position, node)).is_none()
                 {
-                    tasks.push(Task::Linalg { at: self.position, node, graph: graph.clone() });
+                    tasks.push(Task::Linalg { at: self.position, node, drawn: drawn.clone() });
                 }
             }
             _ => {}
@@ -53,6 +64,18 @@ impl Tour {
             }
         }
         tasks
+    }
+
+    /// The comparison with the graph before the last application.
+    fn wanted_change(&self) -> Option<Task> {
+        let (at, all) = (self.position, self.all);
+        let (before, after) = (self.states.get(at.checked_sub(1)?)?, self.states.get(at)?);
+        if self.states.product(Product::Change(at, all)).is_some() {
+            return None;
+        }
+        let (old, new) = (before.drawn.as_ref()?, after.drawn.as_ref()?);
+        let same = old.classes.iter().map(|class| after.value(*class)).collect();
+        Some(Task::Change { at, all, before: old.clone(), after: new.clone(), same })
     }
 
     /// Takes what a task made.

@@ -1,6 +1,7 @@
 //! What a view shows, as lines: the screen draws them, a script prints them.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use egg::Id;
 use serde_json::{Value, json};
@@ -79,13 +80,18 @@ pub fn visible(text: &str) -> String {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
     pub title: String,
-    pub lines: Vec<Line>,
+    pub lines: Arc<Vec<Line>>,
     /// The second column of before-after: what was before stands in `lines`, what is now here, line by line beside each other.
-    pub beside: Option<Vec<Line>>,
+    pub beside: Option<Arc<Vec<Line>>>,
 }
 
 impl Page {
     pub fn new(title: impl AsRef<str>, lines: Vec<Line>) -> Page {
+        Page::of(title, Arc::new(lines))
+    }
+
+    /// Of lines that others show as well.
+    pub fn of(title: impl AsRef<str>, lines: Arc<Vec<Line>>) -> Page {
         Page { title: visible(title.as_ref()), lines, beside: None }
     }
 
@@ -99,7 +105,7 @@ impl Page {
         let Some(beside) = &self.beside else { return Cow::Borrowed(&self.lines) };
         let mut out = Vec::new();
         let mut added = Vec::new();
-        for (before, after) in self.lines.iter().zip(beside) {
+        for (before, after) in self.lines.iter().zip(beside.iter()) {
             let is_same = before.mark != Mark::Removed && after.mark != Mark::Added;
             if is_same {
                 out.append(&mut added);

@@ -253,8 +253,8 @@ fn view_json(tour: &mut Tour) -> Value {
             .collect(),
         View::Graph => {
             let Some(state) = tour.state() else { return Value::Null };
-            let Some(graph) = &state.graph else { return Value::Null };
-            Printer::with_names(graph, &tour.rules.registry, &tour.sources, state.names.clone()).json()
+            let Some(drawn) = &state.drawn else { return Value::Null };
+            Printer::with_names(&drawn.graph, &tour.rules.registry, &tour.sources, drawn.names.clone()).json()
         }
         View::Class => class_json(tour).unwrap_or_else(|| tour.page().json()),
         View::Rule => {

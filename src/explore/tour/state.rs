@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use egg::Id;
 use rustc_hash::FxHashMap;
 
+use super::change::{Change, change, rows};
 use super::linalg;
-use super::page::Line;
+use crate::diagnostics::SourceMap;
 use crate::egraph::cost::Cost;
 use crate::egraph::forms::Choices;
 use crate::egraph::history::History;
@@ -23,9 +24,20 @@ pub struct Source {
     program: Mutex<Differentiated>,
     pub history: History,
     pub registry: Arc<Registry>,
+    pub sources: SourceMap,
     pub level: Level,
     /// What -O0 runs: nothing is rewritten or extracted there.
     literal: Option<Arc<Graph>>,
+}
+
+/// An extracted graph, ready to be shown.
+#[derive(Debug)]
+pub struct Drawn {
+    pub graph: Graph,
+    /// The names of its values.
+    pub names: Vec<String>,
+    /// The class of each value; none at -O0, where there is no extraction.
+    pub classes: Vec<Id>,
 }
 
 /// The program after so many applications.
@@ -33,12 +45,8 @@ pub struct State {
     pub at: usize,
     pub program: Differentiated,
     /// What is extracted; `None` where a composite has no definition yet, so that nothing can be computed.
-    pub graph: Option<Arc<Graph>>,
+    pub drawn: Option<Arc<Drawn>>,
     pub cost: Option<Cost>,
-    /// The names of the graph's values.
-    pub names: Vec<String>,
-    /// The class of each value.
-    pub classes: Vec<Id>,
     pub choices: Option<Choices>,
     /// The value that a class is.
     values: FxHashMap<Id, NodeId>,
@@ -55,22 +63,44 @@ pub enum Task {
     Linalg {
         at: usize,
         node: NodeId,
-        graph: Arc<Graph>,
+        drawn: Arc<Drawn>,
     },
+    /// The lines of the graph.
+    Graph {
+        at: usize,
+        all: bool,
+        drawn: Arc<Drawn>,
+    },
+    /// What the application `at` changed in the graph, and for each value before it the one that it is now.
+    Change {
+        at: usize,
+        all: bool,
+        before: Arc<Drawn>,
+        after: Arc<Drawn>,
+        same: Vec<Option<NodeId>>,
+    },
+}
+
+/// What is made from states, and kept for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Product {
+    Linalg(usize, NodeId),
+    Graph(usize, bool),
+    Change(usize, bool),
 }
 
 /// A finished task.
 pub enum Done {
     State(Box<State>),
     Cost(usize, Option<Cost>),
-    Linalg(usize, NodeId, Vec<Line>),
+    Product(Product, Change),
 }
 
 impl Source {
-    pub fn new(program: Differentiated, rules: &RuleSet, level: Level) -> Source {
+    pub fn new(program: Differentiated, rules: &RuleSet, sources: SourceMap, level: Level) -> Source {
         let history = History::new(&program);
         let literal = if level == Level::O0 { program.program(rules).ok().map(Arc::new) } else { None };
-        Source { program: Mutex::new(program), history, registry: rules.registry.clone(), level, literal }
+        Source { program: Mutex::new(program), history, registry: rules.registry.clone(), sources, level, literal }
     }
 
     /// Does a task.
@@ -78,8 +108,17 @@ impl Source {
         match task {
             Task::State(at) => Done::State(Box::new(self.state(*at))),
             Task::Cost(at) => Done::Cost(*at, self.state(*at).cost),
-            Task::Linalg { at, node, graph } => {
-                Done::Linalg(*at, *node, linalg::lines(graph, &self.registry, self.level, *node))
+            Task::Linalg { at, node, drawn } => {
+                let lines = linalg::lines(&drawn.graph, &self.registry, self.level, *node);
+                Done::Product(Product::Linalg(*at, *node), Change::alone(lines))
+            }
+            Task::Graph { at, all, drawn } => {
+                let lines = rows(drawn, drawn.names.clone(), &self.registry, &self.sources, *all);
+                Done::Product(Product::Graph(*at, *all), Change::alone(lines))
+            }
+            Task::Change { at, all, before, after, same } => {
+                let change = change(before, after, same, &self.registry, &self.sources, *all);
+                Done::Product(Product::Change(*at, *all), change)
             }
         }
     }
@@ -91,17 +130,20 @@ impl Source {
         let extracted = if self.level == Level::O0 { None } else { extract_with(&program) };
         let (graph, cost, classes, choices) = match extracted {
             Some((found, solution)) => {
-                (Some(Arc::new(found.graph)), Some(found.cost), found.classes, Some(Choices::new(solution)))
+                (Some(found.graph), Some(found.cost), found.classes, Some(Choices::new(solution)))
             }
-            None => (self.literal.clone(), None, Vec::new(), None),
+            None => (self.literal.as_deref().cloned(), None, Vec::new(), None),
         };
-        let names = graph.as_ref().map_or_else(Vec::new, |g| value_names(g, &self.registry));
+        let drawn = graph.map(|graph| {
+            let names = value_names(&graph, &self.registry);
+            Arc::new(Drawn { graph, names, classes })
+        });
         let mut values = FxHashMap::default();
-        for (index, class) in classes.iter().enumerate() {
+        for (index, class) in drawn.iter().flat_map(|d| &d.classes).enumerate() {
             values.entry(*class).or_insert(NodeId(index as u32));
         }
         let first = program.first_of_classes();
-        State { at, program, graph, cost, names, classes, choices, values, first }
+        State { at, program, drawn, cost, choices, values, first }
     }
 }
 
@@ -113,8 +155,13 @@ impl State {
 
     /// What a class is called: as in the extracted graph, or by its number.
     pub fn name(&self, history: &History, id: Id) -> String {
-        let value = self.value(id).and_then(|v| self.names.get(v.index()));
-        value.map_or_else(|| self.number(history, id), Clone::clone)
+        self.value_name(id).map_or_else(|| self.number(history, id), str::to_owned)
+    }
+
+    /// The name of the value of the extracted graph that a class is.
+    pub fn value_name(&self, id: Id) -> Option<&str> {
+        let drawn = self.drawn.as_ref()?;
+        drawn.names.get(self.value(id)?.index()).map(String::as_str)
     }
 
     /// `c57`: the number of the first e-node of a class.
@@ -125,8 +172,9 @@ impl State {
 
     /// The value of that name in the extracted graph, and its class.
     pub fn named(&self, name: &str) -> Option<Id> {
-        let index = self.names.iter().position(|n| n == name)?;
-        self.classes.get(index).copied()
+        let drawn = self.drawn.as_ref()?;
+        let index = drawn.names.iter().position(|n| n == name)?;
+        drawn.classes.get(index).copied()
     }
 }
 
@@ -135,22 +183,22 @@ pub struct States {
     kept: VecDeque<Rc<State>>,
     capacity: usize,
     pub costs: BTreeMap<usize, Option<Cost>>,
-    linalg: VecDeque<(usize, NodeId, Rc<Vec<Line>>)>,
+    products: VecDeque<(Product, Rc<Change>)>,
 }
 
 impl States {
     /// For a program of so many e-nodes.
     pub fn new(nodes: usize) -> States {
         let capacity = if nodes > 50_000 { 3 } else { 12 };
-        States { kept: VecDeque::new(), capacity, costs: BTreeMap::new(), linalg: VecDeque::new() }
+        States { kept: VecDeque::new(), capacity, costs: BTreeMap::new(), products: VecDeque::new() }
     }
 
     pub fn get(&self, at: usize) -> Option<&Rc<State>> {
         self.kept.iter().find(|s| s.at == at)
     }
 
-    pub fn linalg(&self, at: usize, node: NodeId) -> Option<&Rc<Vec<Line>>> {
-        self.linalg.iter().find(|(a, n, _)| (*a, *n) == (at, node)).map(|(.., lines)| lines)
+    pub fn product(&self, product: Product) -> Option<&Rc<Change>> {
+        self.products.iter().find(|(p, _)| *p == product).map(|(_, lines)| lines)
     }
 
     /// Takes what a task made.
@@ -159,10 +207,10 @@ impl States {
             Done::Cost(at, cost) => {
                 self.costs.insert(at, cost);
             }
-            Done::Linalg(at, node, lines) => {
-                self.linalg.push_back((at, node, Rc::new(lines)));
-                if self.linalg.len() > self.capacity {
-                    self.linalg.pop_front();
+            Done::Product(product, lines) => {
+                self.products.push_back((product, Rc::new(lines)));
+                if self.products.len() > self.capacity {
+                    self.products.pop_front();
                 }
             }
             Done::State(state) => {

@@ -36,12 +36,13 @@ pub fn has_colour(no_color: bool) -> bool {
 ///
 /// # Errors
 /// The refusal, if there is none.
-pub fn check() -> Result<(), Diagnostic> {
+pub fn check() -> Result<(), Box<Diagnostic>> {
     if io::stdout().is_terminal() && io::stdin().is_terminal() {
         return Ok(());
     }
-    Err(Diagnostic::error("E0932", "`explore` draws on a terminal, and this is none")
-        .help("`--script -` reads commands from a pipe and prints the answers; `--script FILE` from a file"))
+    let refusal = Diagnostic::error("E0932", "`explore` draws on a terminal, and this is none")
+        .help("`--script -` reads commands from a pipe and prints the answers; `--script FILE` from a file");
+    Err(Box::new(refusal))
 }
 
 /// The terminal as it was, on whatever way this is left.
@@ -116,6 +117,8 @@ impl Worker {
             Task::State(at) => format!("the graph after {at}"),
             Task::Cost(at) => format!("the cost after {at}"),
             Task::Linalg { .. } => "linalg".to_owned(),
+            Task::Graph { .. } => "the lines of the graph".to_owned(),
+            Task::Change { .. } => "what changed".to_owned(),
         };
         match self.tasks.send(task) {
             Ok(()) => self.at_work = Some((what, Instant::now())),

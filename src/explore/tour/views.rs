@@ -4,17 +4,15 @@ use std::cmp::Ordering;
 
 use egg::Id;
 
-use super::change::{change, rows};
 use super::command;
 use super::list::Row;
 use super::model::{Missing, Tour, View};
 use super::page::{Line, Mark, Page, count};
-use super::state::State;
+use super::state::{Product, State};
 use crate::diagnostics::Span;
 use crate::egraph::forms::{Form, Forms, Total, forms};
 use crate::egraph::record::Cause;
-use crate::ir::print::Printer;
-use crate::ir::{Level, NodeKind, Origin};
+use crate::ir::{Level, Origin};
 
 /// Forms of a class that are shown unless all are asked for.
 pub(super) const FEW: usize = 8;
@@ -140,8 +138,8 @@ pub(super) fn detail(tour: &Tour) -> Vec<Line> {
         lines.push(Line::new(Mark::Faint, format!("         {doc}")));
     }
     let subject = tour.subjects.get(tour.position - 1).map_or("", |s| s);
-    let named = tour.state().and_then(|s| s.value(application.class).and_then(|v| s.names.get(v.index())));
-    let also = named.filter(|n| n.as_str() != subject).map(|n| format!(", {n} in the graph here")).unwrap_or_default();
+    let named = tour.state().and_then(|s| s.value_name(application.class));
+    let also = named.filter(|n| *n != subject).map(|n| format!(", {n} in the graph here")).unwrap_or_default();
     lines.push(Line::plain(format!("value    {subject}{also}")).about(application.class));
     if let Some(sides) = &tour.sides {
         lines.push(Line::new(Mark::Removed, format!("left     {}", sides.left)));
@@ -259,11 +257,13 @@ fn before_after(tour: &Tour) -> Page {
     let (Some(before), Some(after)) = (tour.states.get(at - 1), tour.states.get(at)) else {
         return Page::note("before and after", COMPUTING);
     };
-    if before.graph.is_none() || after.graph.is_none() {
-        let which = if before.graph.is_none() { at - 1 } else { at };
+    if before.drawn.is_none() || after.drawn.is_none() {
+        let which = if before.drawn.is_none() { at - 1 } else { at };
         return Page::note("before and after", format!("after {which} applications nothing can be extracted"));
     }
-    let change = change(before, after, &tour.rules.registry, &tour.sources, tour.all);
+    let Some(change) = tour.states.product(Product::Change(at, tour.all)) else {
+        return Page::note("before and after", COMPUTING);
+    };
     let title = format!(
         "application {at}: {} removed, {} added, cost {} -> {}",
         count(change.removed, "line"),
@@ -271,7 +271,7 @@ fn before_after(tour: &Tour) -> Page {
         cost_text(Some(before.cost)),
         cost_with_gain(tour, at)
     );
-    Page { beside: Some(change.after), ..Page::new(title, change.before) }
+    Page { beside: Some(change.after.clone()), ..Page::of(title, change.before.clone()) }
 }
 
 /// The place of the rule that was applied last.
@@ -323,31 +323,24 @@ fn linalg(tour: &Tour) -> Page {
             Page::note(title, "at -O0 nothing is extracted: `kina-ad emit --stage linalg -O0`")
         }
         None => Page::note(title, "no value of the graph that is extracted here: nothing is lowered for it"),
-        Some(node) => match tour.states.linalg(tour.position, node) {
+        Some(node) => match tour.states.product(Product::Linalg(tour.position, node)) {
             None => Page::note(title, COMPUTING),
-            Some(lines) => Page::new(title, lines.to_vec()),
+            Some(lines) => Page::of(title, lines.before.clone()),
         },
     }
 }
 
 fn graph(tour: &Tour) -> Page {
     let Some(state) = tour.state() else { return Page::note("graph", COMPUTING) };
-    let Some(graph) = &state.graph else {
+    let Some(drawn) = &state.drawn else {
         return Page::note("graph", "nothing can be extracted here: a composite has no definition yet");
     };
-    let registry = &tour.rules.registry;
-    let mut lines = Vec::new();
-    let mut values = rows(graph, registry, &tour.sources, state.names.clone(), &state.classes).into_iter();
-    let printer = Printer::with_names(graph, registry, &tour.sources, state.names.clone());
-    for (_, node) in graph.iter().filter(|(_, node)| node.kind != NodeKind::Input) {
-        lines.extend(values.next());
-        if tour.all {
-            lines.push(Line::new(Mark::Faint, format!("    // {}", printer.origin(&node.origin))));
-        }
-    }
-    lines.extend(values.map(|l| Line { mark: Mark::Heading, ..l }));
+    let graph = &drawn.graph;
+    let Some(lines) = tour.states.product(Product::Graph(tour.position, tour.all)) else {
+        return Page::note("graph", COMPUTING);
+    };
     let cost =
         if tour.source.level == Level::O0 { String::new() } else { format!(", cost {}", cost_text(Some(state.cost))) };
     let title = format!("graph {}: {}{cost}", place(tour), count(graph.len() - graph.inputs.len(), "value"));
-    Page::new(title, lines)
+    Page::of(title, lines.before.clone())
 }

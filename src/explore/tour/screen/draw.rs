@@ -55,7 +55,7 @@ impl Screen {
         let page = tour.page();
         let below = if area.height >= TALL { area.height.min(20) / 2 } else { 0 };
         let mut details: Vec<Line> = Vec::new();
-        for line in &page.lines {
+        for line in page.lines.iter() {
             // What is said of an application is always wrapped.
             let indent = 9;
             let columns = usize::from(area.width).saturating_sub(3 + indent);
@@ -125,7 +125,7 @@ impl Screen {
         let is_changed = |line: &Line| line.mark != Mark::Plain && line.mark != Mark::Faint;
         let place = match &page.beside {
             Some(beside) if self.is_beside => {
-                page.lines.iter().zip(beside).position(|(a, b)| is_changed(a) || is_changed(b))
+                page.lines.iter().zip(beside.iter()).position(|(a, b)| is_changed(a) || is_changed(b))
             }
             _ => page.one_column().iter().position(is_changed),
         };

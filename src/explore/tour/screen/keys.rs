@@ -124,11 +124,8 @@ impl Screen {
                     return self.run(tour, &line);
                 }
             }
-            "backspace" => {
-                if typed.pop().is_none() {
-                    self.prompt = None;
-                }
-            }
+            "backspace" if typed.is_empty() => self.prompt = None,
+            "backspace" => _ = typed.pop(),
             "ctrl-u" => typed.clear(),
             "space" => typed.push(' '),
             key if key.chars().count() == 1 && typed.len() < MAX_TYPED => typed.push_str(key),
