@@ -10,6 +10,7 @@
 //! | [`Session::differentiate`] | graph and rules | [`Differentiated`]: the graph with its gradients |
 //! | [`Session::optimise`] | that and a [`Level`] | [`Optimised`]: rewritten, the cheapest form extracted |
 //! | [`Session::schedule`] | the optimised graph | [`Schedule`]: order, fusion groups, buffer plan |
+//! | [`Session::draw_graph`], [`Session::draw_schedule`] | any of these graphs | a drawing (SVG) |
 //! | `Session::compile` | the optimised graph | `Compiled`: code for this machine (feature `codegen`) |
 //! | `Compiled::call`, [`Session::interpret`] | tensors | tensors, or a trap as an error |
 //!
@@ -58,6 +59,8 @@ pub mod check;
 pub mod cli;
 pub mod diagnostics;
 #[doc(hidden)]
+pub mod draw;
+#[doc(hidden)]
 pub mod egraph;
 pub mod exec;
 #[doc(hidden)]
@@ -68,6 +71,8 @@ pub mod ir;
 #[cfg(feature = "codegen")]
 #[doc(hidden)]
 pub mod lower;
+#[doc(hidden)]
+pub mod review;
 #[doc(hidden)]
 pub mod rules;
 #[doc(hidden)]
@@ -81,6 +86,7 @@ pub mod verify;
 
 pub use check::CheckOptions;
 pub use diagnostics::{Diagnostic, Diagnostics};
+pub use draw::Options as DrawOptions;
 pub use egraph::{Differentiated, Gradient, Optimised};
 #[cfg(feature = "codegen")]
 pub use exec::jit::{CallError, Compiled};

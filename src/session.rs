@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use crate::check::{CheckOptions, Composites, check_program};
 use crate::diagnostics::{Diagnostic, Diagnostics, SourceMap, Style, render};
+use crate::draw::{self, Options as DrawOptions};
 use crate::egraph::{self, Budget, Differentiated, Optimised};
 use crate::exec::Tensor;
 #[cfg(feature = "codegen")]
 use crate::exec::jit::Compiled;
 use crate::interp::GradReport;
+use crate::ir::print::Printer;
 use crate::ir::{
     AttrValue, Graph, Level, NodeId, NodeKind, Origin, Precision, Signature, TypeError, TypeErrorKind, Where,
 };
@@ -79,12 +81,23 @@ impl Session {
     /// # Errors
     /// Everything that is wrong with the rule files.
     pub fn new(options: &RuleOptions) -> Result<Session, Refusal> {
-        let mut sources = SourceMap::new();
+        Session::load(options, SourceMap::new())
+    }
+
+    fn load(options: &RuleOptions, mut sources: SourceMap) -> Result<Session, Refusal> {
         let mut bag = Diagnostics::new();
         match rules::load(options, &mut sources, &mut bag) {
             Some(rules) => Ok(Session { rules, sources, warnings: bag }),
             None => Err(Refusal { diagnostics: bag, sources }),
         }
+    }
+
+    /// A session with other rules. Its texts come after those of this one, so that the places of both can be shown from it.
+    ///
+    /// # Errors
+    /// As for [`new`](Session::new).
+    pub fn beside(&self, options: &RuleOptions) -> Result<Session, Refusal> {
+        Session::load(options, self.sources.clone())
     }
 
     /// Parses and checks a program. `name` is what its diagnostics call it.
@@ -163,6 +176,19 @@ impl Session {
         egraph::optimise(program, &self.rules, level, Budget::default()).map_err(|bag| self.refusal(bag))
     }
 
+    /// Rewrites at a level, keeps the record of it and extracts nothing; `None` at -O0, where nothing is rewritten.
+    ///
+    /// # Errors
+    /// A rule that is ill-typed where it fired.
+    pub fn record(&self, program: &mut Differentiated, level: Level) -> Result<Option<egraph::Report>, Refusal> {
+        if level == Level::O0 {
+            return Ok(None);
+        }
+        program.keep_record();
+        let report = egraph::saturate(program, &self.rules, level, Budget::default());
+        report.map(Some).map_err(|bag| self.refusal(bag))
+    }
+
     /// The order of work, fusion groups and the buffer plan.
     ///
     /// # Errors
@@ -208,6 +234,36 @@ impl Session {
         seed: u64,
     ) -> Result<GradReport, RunError> {
         run::check_program(program, &self.rules.registry, inputs, seed)
+    }
+
+    /// A graph as a drawing (SVG) under a title: of what repeats, such as the layers of a network, one copy in a frame.
+    ///
+    /// ```
+    /// use kina_ad::{CheckOptions, RuleOptions, Session};
+    ///
+    /// let mut session = Session::new(&RuleOptions::default())?;
+    /// let graph = session.check("p.kina", "let x = tensor<F32, [3], @host> in x.exp()", &CheckOptions::default())?;
+    /// let drawing = session.draw_graph(&graph, "p.kina", Default::default())?;
+    /// assert!(drawing.starts_with("<svg") && drawing.contains("exp(x)"));
+    /// # Ok::<(), kina_ad::Refusal>(())
+    /// ```
+    ///
+    /// # Errors
+    /// More boxes than anyone could read.
+    pub fn draw_graph(&self, graph: &Graph, title: &str, options: DrawOptions) -> Result<String, Refusal> {
+        let printer = Printer::new(graph, &self.rules.registry, &self.sources);
+        draw::graph(&printer, title, options).map_err(|error| self.refusal(Diagnostic::from(error).into()))
+    }
+
+    /// The schedule of a program as a drawing (SVG) under a title: its steps, groups and buffers.
+    ///
+    /// # Errors
+    /// As for [`schedule`](Session::schedule) and [`draw_graph`](Session::draw_graph).
+    pub fn draw_schedule(&self, program: &Optimised, title: &str, options: DrawOptions) -> Result<String, Refusal> {
+        let schedule = self.schedule(program)?;
+        let printer = Printer::new(&program.graph, &self.rules.registry, &self.sources);
+        draw::schedule(&schedule, &printer, title, options)
+            .map_err(|error| self.refusal(Diagnostic::from(error).into()))
     }
 
     /// The file and line of each node of a graph: of the program, or of the rule that made it.

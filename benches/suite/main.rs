@@ -1,5 +1,6 @@
 //! `./x bench`: everything that is asked of speed and memory, measured in one run and written to docs/benchmarks.md.
 
+mod answers;
 mod apart;
 mod contests;
 mod environment;
@@ -69,6 +70,8 @@ enum Part {
     Compile,
     /// Differentiating, optimising and extracting of large programs.
     Egraph,
+    /// Questions on the command line.
+    Answers,
     /// Extraction against the exact optimum.
     Optimum,
     /// Parsing, checking and differentiating of large programs.
@@ -126,6 +129,10 @@ fn measure(args: &Args, rounds: usize, temporary: &Path, report: &mut Report) ->
     }
     if wanted(Part::Egraph) {
         apart::large(rounds, report)?;
+    }
+    if wanted(Part::Answers) {
+        eprintln!("bench: questions on the command line");
+        answers::answers(rounds, folder.path(), report)?;
     }
     if wanted(Part::Optimum) {
         eprintln!("bench: extraction against the exact optimum");

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::output::{Messages, write_data};
 use super::{Failure, ProgramArgs};
+use crate::DrawOptions;
 use crate::check::graph_text;
 use crate::diagnostics::Diagnostic;
 use crate::ir::print::{PrintOptions, Printer};
@@ -14,7 +15,8 @@ use crate::syntax::Form;
 
 /// Print one stage of the compilation.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: kina-ad emit examples/storylm0_nll.kina --stage linalg -O0")]
+#[command(after_help = "Examples: kina-ad emit examples/storylm0_nll.kina --stage linalg -O0
+          kina-ad emit examples/mlp.kina --stage schedule --format svg -o mlp.svg")]
 pub struct EmitArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
@@ -24,10 +26,13 @@ pub struct EmitArgs {
     /// Write to a file instead of stdout; it appears whole or not at all.
     #[arg(short = 'o', value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Text, or for the program, the graph and the schedule DOT, or for the program and the graph one of the forms in
-    /// which programs are written.
+    /// Text, or for the program, the graph and the schedule DOT or a drawing, or for the program and the graph one of the
+    /// forms in which programs are written.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    /// Draw every copy of what repeats, such as the layers of a network, and not the first one in a frame (SVG only).
+    #[arg(long)]
+    unfold: bool,
     /// Say behind each MLIR operation which program or rule line it came from.
     #[arg(long)]
     locations: bool,
@@ -59,6 +64,8 @@ enum Stage {
 enum Format {
     Text,
     Dot,
+    /// A drawing: docs/drawings.md says how to read it.
+    Svg,
     /// Kina text, comments kept.
     Kina,
     /// An S-expression, comments kept.
@@ -69,7 +76,7 @@ impl Format {
     /// The written form that it is.
     fn form(self) -> Option<Form> {
         match self {
-            Format::Text | Format::Dot => None,
+            Format::Text | Format::Dot | Format::Svg => None,
             Format::Kina => Some(Form::Kina),
             Format::Sexpr => Some(Form::Sexpr),
         }
@@ -79,7 +86,7 @@ impl Format {
 pub fn emit(args: &EmitArgs, messages: &mut Messages) -> Result<(), Failure> {
     let stages: &[Stage] = match args.format {
         Format::Text => Stage::value_variants(),
-        Format::Dot => &[Stage::Program, Stage::Graph, Stage::Schedule],
+        Format::Dot | Format::Svg => &[Stage::Program, Stage::Graph, Stage::Schedule],
         Format::Kina | Format::Sexpr => &[Stage::Program, Stage::Graph],
     };
     if !stages.contains(&args.stage) {
@@ -91,6 +98,12 @@ pub fn emit(args: &EmitArgs, messages: &mut Messages) -> Result<(), Failure> {
     }
     let (session, tree, graph) = args.program.load_with_tree(messages)?;
     let registry = &session.rules.registry;
+    let drawing = DrawOptions { fold: !args.unfold };
+    let is_drawn = args.format == Format::Svg && !args.program.rules.json;
+    if args.stage == Stage::Program && is_drawn {
+        let text = session.draw_graph(&graph, &args.program.title("the program", false), drawing)?;
+        return write_data(text.as_bytes(), args.output.as_deref());
+    }
     if args.stage == Stage::Program {
         let text = match args.format.form().filter(|_| !args.program.rules.json) {
             Some(form) => session.print(&tree, form),
@@ -103,7 +116,11 @@ pub fn emit(args: &EmitArgs, messages: &mut Messages) -> Result<(), Failure> {
     let graph = &optimised.graph;
     let printer = Printer::new(graph, registry, &session.sources);
     let text = match args.stage {
+        Stage::Graph if is_drawn => session.draw_graph(graph, &args.program.title("the graph", true), drawing)?,
         Stage::Program | Stage::Graph => printed(args, &printer, PrintOptions { origins: true }),
+        Stage::Schedule if args.format == Format::Svg => {
+            session.draw_schedule(&optimised, &args.program.title("the schedule", true), drawing)?
+        }
         Stage::Schedule => {
             let schedule = session.schedule(&optimised)?;
             match args.format {
@@ -123,7 +140,7 @@ pub fn emit(args: &EmitArgs, messages: &mut Messages) -> Result<(), Failure> {
 fn printed(args: &EmitArgs, printer: &Printer<'_>, options: PrintOptions) -> String {
     match (args.program.rules.json, args.format) {
         (true, _) => format!("{:#}\n", json!(printer.json())),
-        (false, Format::Text) => printer.text(options),
+        (false, Format::Text | Format::Svg) => printer.text(options),
         (false, Format::Dot) => printer.dot(),
         (false, Format::Kina) => graph_text(printer, Form::Kina, options),
         (false, Format::Sexpr) => graph_text(printer, Form::Sexpr, options),

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::output::{Messages, write_data};
 use super::{Failure, ProgramArgs};
+use crate::DrawOptions;
 use crate::check::graph_text;
 use crate::egraph::cost;
 use crate::ir::print::{PrintOptions, Printer};
@@ -12,12 +13,15 @@ use crate::syntax::Form;
 
 /// Print the graph that a program's gradient is computed by.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: kina-ad grad examples/storylm0_nll.kina --format dot | dot -Tsvg > nll.svg")]
+#[command(after_help = "Example: kina-ad grad examples/storylm0_nll.kina --format svg > nll.svg")]
 pub struct GradArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
+    /// Draw every copy of what repeats, such as the layers of a network, and not the first one in a frame (SVG only).
+    #[arg(long)]
+    unfold: bool,
     /// Print the cost model after the graph.
     #[arg(long)]
     explain_cost: bool,
@@ -28,6 +32,8 @@ enum Format {
     Text,
     Json,
     Dot,
+    /// A drawing: docs/drawings.md says how to read it.
+    Svg,
     /// A Kina program: one `let` for each value.
     Kina,
     /// The same program as an S-expression.
@@ -53,6 +59,10 @@ pub fn grad(args: &GradArgs, messages: &mut Messages) -> Result<(), Failure> {
             format!("{value:#}\n")
         }
         Format::Dot => printer.dot(),
+        Format::Svg => {
+            let title = args.program.title("the gradient", true);
+            session.draw_graph(&optimised.graph, &title, DrawOptions { fold: !args.unfold })?
+        }
         Format::Kina => graph_text(&printer, Form::Kina, PrintOptions { origins: true }),
         Format::Sexpr => graph_text(&printer, Form::Sexpr, PrintOptions { origins: true }),
     };

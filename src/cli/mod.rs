@@ -3,13 +3,18 @@
 //! Data goes to stdout, messages to stderr. Exit codes: 0 success; 1 a refused input or a failed check; 2 wrong usage;
 //! 3 a trap at run time; 4 a file that cannot be read or written.
 
+mod bisect;
 mod check_rules;
+mod diff;
 mod emit;
+mod explore;
 mod format;
 mod grad;
 mod output;
 mod rules;
 mod run;
+mod snapshot;
+mod why;
 mod why_not;
 
 use std::path::PathBuf;
@@ -44,8 +49,18 @@ enum Command {
     Grad(grad::GradArgs),
     /// Print one stage of the compilation.
     Emit(emit::EmitArgs),
+    /// Find the rule that makes the gradient check fail or the results change.
+    Bisect(bisect::BisectArgs),
+    /// Walk through the rewriting of a program's gradient, step by step.
+    Explore(explore::ExploreArgs),
     /// List or show the loaded rules, write new ones, format rule files.
     Rules(rules::RulesArgs),
+    /// Compare a program under two rule sets, or two programs, by meaning.
+    Diff(diff::DiffArgs),
+    /// Check or accept snapshots of extracted graphs, beside their programs.
+    Snapshot(snapshot::SnapshotArgs),
+    /// Say why a value is computed the way it is: the derivation from its operator and rule to what was chosen.
+    Why(why::WhyArgs),
     /// Say why a rule was not used in a program: at each place what failed first, or what it cost.
     WhyNot(why_not::WhyNotArgs),
 }
@@ -76,13 +91,19 @@ enum ProfileArg {
     Default,
 }
 
+impl ProfileArg {
+    fn profile(self) -> Profile {
+        match self {
+            ProfileArg::Phase1 => Profile::Phase1,
+            ProfileArg::Default => Profile::Default,
+        }
+    }
+}
+
 impl RuleArgs {
     fn options(&self) -> RuleOptions {
         RuleOptions {
-            profile: match self.profile {
-                ProfileArg::Phase1 => Profile::Phase1,
-                ProfileArg::Default => Profile::Default,
-            },
+            profile: self.profile.profile(),
             no_default_rules: self.no_default_rules,
             files: self.rules.clone(),
             candidates: Vec::new(),
@@ -124,6 +145,12 @@ impl ProgramArgs {
             1 => Level::O1,
             _ => Level::O2,
         }
+    }
+
+    /// The title of a drawing of one stage, with the level if that matters to it.
+    fn title(&self, stage: &str, levels: bool) -> String {
+        let level = if levels { format!(" {}", self.level()) } else { String::new() };
+        format!("{}: {stage}{level}", self.file.display())
     }
 
     /// Loads the rules and checks the program.
@@ -181,7 +208,12 @@ pub fn main() -> ExitCode {
         Command::Run(args) => args.program.rules.json,
         Command::Grad(args) => args.program.rules.json,
         Command::Emit(args) => args.program.rules.json,
+        Command::Bisect(args) => args.program.rules.json,
+        Command::Explore(args) => args.program.rules.json,
         Command::Rules(args) => args.json(),
+        Command::Diff(args) => args.program.rules.json,
+        Command::Snapshot(args) => args.json(),
+        Command::Why(args) => args.program.rules.json,
         Command::WhyNot(args) => args.program.rules.json,
     };
     let mut messages = Messages::new(json);
@@ -189,7 +221,12 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args, &mut messages),
         Command::Grad(args) => grad::grad(&args, &mut messages),
         Command::Emit(args) => emit::emit(&args, &mut messages),
+        Command::Bisect(args) => bisect::bisect(&args, &mut messages),
+        Command::Explore(args) => explore::explore(&args, &mut messages),
         Command::Rules(args) => rules::rules(&args, &mut messages),
+        Command::Diff(args) => diff::diff(&args, &mut messages),
+        Command::Snapshot(args) => snapshot::snapshot(&args, &mut messages),
+        Command::Why(args) => why::why(&args, &mut messages),
         Command::WhyNot(args) => why_not::why_not(&args, &mut messages),
     };
     messages.finish(result)

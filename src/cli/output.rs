@@ -17,6 +17,9 @@ pub enum Failure {
     /// The check of these gradients failed; what it found is printed already. Exit 1.
     #[error("a check failed")]
     CheckFailed(Vec<String>),
+    /// Two things that were compared differ, as the data says. Exit 1, without a message.
+    #[error("there is a difference")]
+    Different,
     /// Exit 3.
     #[error("{0}")]
     Trap(String),
@@ -61,6 +64,9 @@ impl Messages {
 
     /// Says something about what went well.
     pub fn remark(&mut self, remarks: Refusal) {
+        if remarks.diagnostics.is_empty() {
+            return;
+        }
         if self.json {
             self.waiting = Some(match self.waiting.take() {
                 Some(mut waiting) => {
@@ -79,6 +85,7 @@ impl Messages {
         let (code, refusal) = match result {
             Ok(()) => (ExitCode::SUCCESS, None),
             Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => (ExitCode::SUCCESS, None),
+            Err(failure @ Failure::Different) => (ExitCode::from(failure.exit_code()), None),
             Err(failure) => (ExitCode::from(failure.exit_code()), Some(failure.into_refusal())),
         };
         if !self.json {
@@ -109,7 +116,7 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Failure::Refused(refusal) if refusal.is_io() => 4,
-            Failure::Refused(_) | Failure::CheckFailed(_) => 1,
+            Failure::Refused(_) | Failure::CheckFailed(_) | Failure::Different => 1,
             Failure::Trap(_) => 3,
             Failure::Io(_) => 4,
         }
@@ -118,6 +125,8 @@ impl Failure {
     fn into_refusal(self) -> Refusal {
         let diagnostic = match self {
             Failure::Refused(refusal) => return refusal,
+            // The data has said all.
+            Failure::Different => return Refusal { diagnostics: Diagnostics::new(), sources: crate::diagnostics::SourceMap::new() },
             Failure::CheckFailed(gradients) => {
                 Diagnostic::error("E0901", format!("the gradient check failed for {}", gradients.join(", ")))
                     .help("`kina-ad grad` shows the rule behind every value of the gradient")

@@ -13,6 +13,7 @@ use crate::exec::arrays::ArchiveFormat;
 use crate::exec::inputs::{Input, InputSource, gather, read};
 use crate::exec::{Tensor, summary};
 use crate::interp::{GradReport, Verdict};
+use crate::review::measure::lines;
 use crate::run::{Engine, RunError, check_program, run as run_program};
 
 /// Run a program and print (or write) its results.
@@ -53,7 +54,7 @@ enum Interpret {
     Double,
 }
 
-fn name_and_file(text: &str) -> Result<(String, PathBuf), String> {
+pub(super) fn name_and_file(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
         _ => Err("expected NAME=FILE".to_owned()),
@@ -119,7 +120,7 @@ pub fn run(args: &RunArgs, messages: &mut Messages) -> Result<(), Failure> {
     }
 }
 
-fn failure(error: RunError) -> Failure {
+pub(super) fn failure(error: RunError) -> Failure {
     match error {
         RunError::Trap(message) => Failure::Trap(message),
         error => Diagnostic::error(error.code(), error.to_string()).help(error.help()).into(),
@@ -144,9 +145,9 @@ fn as_text(
     }
     if let Some(report) = report {
         out.push_str("gradient check\n");
-        for line in report.to_string().lines() {
+        for line in lines(report) {
             out.push_str("  ");
-            out.push_str(line);
+            out.push_str(&line);
             out.push('\n');
         }
     }
@@ -172,6 +173,6 @@ fn as_json(
             json!({ "name": &**name, "dtype": t.dtype().name(), "shape": t.shape().to_vec(), "values": summary::values(t, 64) })
         })
         .collect();
-    let check = report.map(|r| json!({ "passed": r.passed(), "gradients": r.to_string().lines().collect::<Vec<_>>() }));
+    let check = report.map(|r| json!({ "passed": r.passed(), "gradients": lines(r) }));
     json!({ "version": 1, "rules": rules, "inputs": inputs, "results": results, "check": check })
 }

@@ -90,6 +90,16 @@ impl SourceMap {
         Span { file, start: start as u32, end: end.clamp(start, len) as u32 }
     }
 
+    /// A line of a file, counted from 0, without its end; the last one if there are fewer.
+    pub fn line(&self, file: FileId, number: usize) -> Span {
+        let starts = &self.file(file).line_starts;
+        let number = number.min(starts.len() - 1);
+        let start = starts[number] as usize;
+        let end = starts.get(number + 1).map_or(self.file(file).text.len(), |next| *next as usize);
+        let text = self.file(file).text[start..end].trim_end_matches(['\n', '\r']);
+        self.span(file, start, start + text.len())
+    }
+
     pub fn text(&self, span: Span) -> &str {
         &self.file(span.file).text[span.start as usize..span.end as usize]
     }

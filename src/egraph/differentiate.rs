@@ -71,7 +71,7 @@ impl Differentiated {
     }
 
     /// The class that a node of the tape belongs to now.
-    pub(crate) fn class_of(&self, node: NodeId) -> egg::Id {
+    pub(crate) fn class_of_node(&self, node: NodeId) -> egg::Id {
         self.space.egraph.find(self.classes[node.index()])
     }
 

@@ -11,11 +11,15 @@ mod conclude;
 pub mod cost;
 mod differentiate;
 mod expand;
+pub mod explain;
 pub mod extract;
+pub mod forms;
+pub mod history;
 pub mod language;
 pub(crate) mod lookup;
 mod masks;
 pub(crate) mod matching;
+pub mod mirror;
 pub(crate) mod mismatch;
 mod missing;
 mod optimise;
@@ -31,7 +35,8 @@ pub(crate) use differentiate::stops;
 pub use differentiate::{Concluded, Differentiated, Gradient, differentiate};
 pub use expand::resolve;
 pub use optimise::{Budget, Report, Stop, saturate};
-pub use result::{Extracted, extract};
+pub use patterns::commutes;
+pub use result::{Extracted, extract, extract_with};
 
 use std::fmt::Write as _;
 

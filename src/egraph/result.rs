@@ -20,6 +20,8 @@ pub struct Extracted {
     pub cost: Cost,
     /// Did the search for it end by itself, and not because it ran out of steps?
     pub complete: bool,
+    /// The class of each node of the graph.
+    pub classes: Vec<Id>,
 }
 
 /// What is to be extracted from a program: what its checks look at, then its outputs.
@@ -33,7 +35,13 @@ pub fn problem(program: &Differentiated) -> Problem {
 
 /// Extracts outputs and checks. `None` if a root has no computable form, which a tape without missing rules excludes.
 pub fn extract(program: &Differentiated) -> Option<Extracted> {
-    assemble(program, &problem(program).solve()?)
+    extract_with(program).map(|(extracted, _)| extracted)
+}
+
+/// The same, with the form that was chosen for every class.
+pub fn extract_with(program: &Differentiated) -> Option<(Extracted, Solution)> {
+    let solution = problem(program).solve()?;
+    Some((assemble(program, &solution)?, solution))
 }
 
 /// The graph of a solution of a program's extraction problem.
@@ -60,10 +68,12 @@ pub fn assemble(program: &Differentiated, solution: &Solution) -> Option<Extract
         }
     }
     let mut graph = Graph::new();
+    let mut classes: Vec<Id> = Vec::new();
     let mut map: BTreeMap<Id, NodeId> = BTreeMap::new();
     for id in &tape.inputs {
         let new = graph.push(tape.node(*id).clone());
         graph.inputs.push(new);
+        classes.push(class_of(*id));
         map.insert(class_of(*id), new);
     }
     for (id, node) in nodes {
@@ -80,6 +90,7 @@ pub fn assemble(program: &Differentiated, solution: &Solution) -> Option<Extract
             name: names.get(&id).cloned(),
             origin,
         });
+        classes.push(id);
         map.insert(id, new);
     }
     for check in &tape.checks {
@@ -89,5 +100,5 @@ pub fn assemble(program: &Differentiated, solution: &Solution) -> Option<Extract
     for output in &tape.outputs {
         graph.outputs.push(Output { name: output.name.clone(), node: *map.get(&class_of(output.node))? });
     }
-    Some(Extracted { graph, cost: solution.cost, complete: solution.complete })
+    Some(Extracted { graph, cost: solution.cost, complete: solution.complete, classes })
 }

@@ -57,6 +57,11 @@ impl Space {
         self.made.get(usize::from(id)).map(|origin| &self.origins[*origin as usize])
     }
 
+    /// For each e-node, in order of creation, the place of its origin in the list of origins.
+    pub(super) fn makers(&self) -> (&[u32], &[Origin]) {
+        (&self.made, &self.origins)
+    }
+
     /// Takes over the registered origins of another space.
     pub(super) fn copy_origins(&mut self, other: &Space) {
         self.origins.clone_from(&other.origins);

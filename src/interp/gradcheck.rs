@@ -15,8 +15,7 @@ const EVERY_ELEMENT: u64 = 2_000;
 /// What a sample consists of, if [`WORK`] allows.
 const ELEMENTS: u64 = 64;
 const DIRECTIONS: u64 = 16;
-/// How many tensor elements the check of one gradient may compute, roughly. Beyond that fewer elements are compared, but
-/// never fewer than four and two directions.
+/// See [`Demand::work`].
 const WORK: u64 = 50_000_000;
 
 /// Compares each gradient with finite differences of `sum(primal * cotangent)`, in f64, with respect to the parameter's
@@ -55,11 +54,14 @@ pub struct Demand {
     pub agreement: f64,
     /// Are results of operators that are constants for differentiation held fixed?
     pub constants: bool,
+    /// How many tensor elements the check of one gradient may compute, roughly. Beyond that fewer elements are compared, but never
+    /// fewer than four and two directions.
+    pub work: u64,
 }
 
 impl Default for Demand {
     fn default() -> Demand {
-        Demand { tolerance: TOLERANCE, agreement: 1e-9, constants: true }
+        Demand { tolerance: TOLERANCE, agreement: 1e-9, constants: true, work: WORK }
     }
 }
 
@@ -183,7 +185,7 @@ impl Comparison<'_> {
         // Elements that are not finite cannot be varied.
         let finite = memory::collect(self.x.len() as u64, (0..self.x.len()).filter(|i| self.x[*i].is_finite()))?;
         let cost = EVALUATIONS * self.dependents.elements(self.evaluator).max(1);
-        let lines = WORK / cost;
+        let lines = self.demand.work / cost;
         if finite.len() as u64 <= EVERY_ELEMENT.min(lines.max(ELEMENTS / 16)) {
             return finite.iter().try_for_each(|i| self.element(*i));
         }

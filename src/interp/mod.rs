@@ -7,8 +7,10 @@ pub mod arithmetic;
 #[cfg(test)]
 mod build;
 mod evaluate;
+pub mod expected;
 mod gradcheck;
 pub mod kernel;
+pub mod noise;
 pub mod precise;
 mod quotient;
 mod report;

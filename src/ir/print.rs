@@ -26,7 +26,13 @@ pub struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     pub fn new(graph: &'a Graph, registry: &'a Registry, sources: &'a SourceMap) -> Self {
-        Self { graph, registry, sources, names: value_names(graph, registry) }
+        Self::with_names(graph, registry, sources, value_names(graph, registry))
+    }
+
+    /// With other names of the values, one for each.
+    pub fn with_names(graph: &'a Graph, registry: &'a Registry, sources: &'a SourceMap, names: Vec<String>) -> Self {
+        debug_assert_eq!(names.len(), graph.len());
+        Self { graph, registry, sources, names }
     }
 
     pub fn names(&self) -> &[String] {

@@ -1,12 +1,13 @@
 //! The hash of a rule set: of what its rules say, in a text that has one form.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::hash::Hasher;
 use std::sync::OnceLock;
 
 use siphasher::sip::SipHasher24;
 
+use super::load::identity;
 use crate::diagnostics::Span;
 use crate::syntax::ast::{DefItem, Expr, Item, Line, RewriteItem, VjpItem};
 use crate::syntax::{Form, on_big_stack, print_expr};
@@ -21,6 +22,11 @@ pub struct Content {
 impl Content {
     pub fn new(items: Vec<Item>) -> Self {
         Content { items, hash: OnceLock::new() }
+    }
+
+    /// The items that have an effect, by what they are known by: a VJP that an override replaces is none of them.
+    pub fn effective(&self) -> BTreeMap<String, Effective<'_>> {
+        on_big_stack(|| effective(&self.items))
     }
 
     /// The place of the VJP that an `override` with this name replaces.
@@ -38,7 +44,9 @@ impl Content {
     pub fn hash(&self) -> u64 {
         *self.hash.get_or_init(|| {
             let mut hasher = SipHasher24::new();
-            for text in on_big_stack(|| canonical(&self.items)) {
+            let mut texts: Vec<String> = self.effective().into_values().map(|rule| rule.text).collect();
+            texts.sort();
+            for text in texts {
                 hasher.write_u64(text.len() as u64);
                 hasher.write(text.as_bytes());
             }
@@ -47,8 +55,19 @@ impl Content {
     }
 }
 
-/// The texts of all items that have an effect, sorted.
-fn canonical(items: &[Item]) -> Vec<String> {
+/// An item that has an effect.
+#[derive(Clone, Debug)]
+pub struct Effective<'a> {
+    pub item: &'a Item,
+    /// What it says, in a text that has one form.
+    pub text: String,
+    /// The place of its name, and all of it.
+    pub name: Span,
+    pub span: Span,
+}
+
+/// The items that have an effect, by what they are known by.
+fn effective(items: &[Item]) -> BTreeMap<String, Effective<'_>> {
     let key = |vjp: &VjpItem| (vjp.op.name.clone(), vjp.alternative.as_ref().map(|a| a.name.clone()));
     let replaced: BTreeSet<_> = items
         .iter()
@@ -57,18 +76,18 @@ fn canonical(items: &[Item]) -> Vec<String> {
             _ => None,
         })
         .collect();
-    let mut texts: Vec<String> = items
-        .iter()
-        .filter_map(|item| match item {
-            Item::Import { .. } => None,
-            Item::Vjp(vjp) if !vjp.is_override && replaced.contains(&key(vjp)) => None,
-            Item::Vjp(vjp) => Some(vjp_text(vjp)),
-            Item::Rewrite(rewrite) => Some(rewrite_text(rewrite)),
-            Item::Def(def) => Some(def_text(def)),
-        })
-        .collect();
-    texts.sort();
-    texts
+    let rules = items.iter().filter_map(|item| {
+        let (text, span) = match item {
+            Item::Import { .. } => return None,
+            Item::Vjp(vjp) if !vjp.is_override && replaced.contains(&key(vjp)) => return None,
+            Item::Vjp(vjp) => (vjp_text(vjp), vjp.span),
+            Item::Rewrite(rewrite) => (rewrite_text(rewrite), rewrite.span),
+            Item::Def(def) => (def_text(def), def.span),
+        };
+        let (name, place) = identity(item)?;
+        Some((name, Effective { item, text, name: place, span }))
+    });
+    rules.collect()
 }
 
 fn text(expr: &Expr) -> String {

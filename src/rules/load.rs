@@ -81,6 +81,11 @@ const EMBEDDED: &[Embedded] = &[
     Embedded { name: "rules/softmax.rules", text: include_str!("../../rules/softmax.rules"), derivatives: false },
 ];
 
+/// Is that the name of an embedded rule file?
+pub fn is_embedded(name: &str) -> bool {
+    EMBEDDED.iter().any(|file| file.name == name)
+}
+
 /// Loads, compiles and checks the rules of `options`. `None` if there were errors, which are in the bag with
 /// their places.
 pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostics) -> Option<RuleSet> {
@@ -125,7 +130,7 @@ pub fn load(options: &RuleOptions, sources: &mut SourceMap, bag: &mut Diagnostic
 }
 
 /// What a rule is known by, and the place of its name.
-fn identity(item: &Item) -> Option<(String, Span)> {
+pub(super) fn identity(item: &Item) -> Option<(String, Span)> {
     match item {
         Item::Import { .. } => None,
         Item::Vjp(vjp) => {
@@ -346,7 +351,7 @@ impl Files<'_> {
 
 /// Compiles all items against one registry. The types of the first `typed_already` items need no check; what `faulty` names has
 /// faults that were reported.
-fn assemble(
+pub(super) fn assemble(
     items: &[Item],
     typed_already: usize,
     faulty: BTreeSet<Arc<str>>,

@@ -12,6 +12,7 @@ pub mod builders;
 pub mod compile;
 mod composite;
 mod define;
+pub mod edits;
 pub mod example;
 pub mod extent;
 pub mod family;
@@ -31,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use builders::{ArrayBuilder, GraphBuilder, TypeBuilder};
-pub use load::{Profile, RuleOptions, load, rule_files};
+pub use load::{Profile, RuleOptions, is_embedded, load, rule_files};
 pub use rule::{
     AttrPattern, Conclusion, Def, DomainCompare, DomainFact, Kink, Pattern, Rewrite, RewriteClass, RuleHead, VarKind,
     Vjp,
@@ -85,6 +86,15 @@ impl RuleSet {
     /// All rewrites, by name.
     pub fn rewrites(&self) -> &[Arc<Rewrite>] {
         &self.rewrites
+    }
+
+    /// The same rules, but of rewrites and alternative VJPs only those that `keep` wants. Nothing is compiled anew, and
+    /// [`hash`](Self::hash) stays that of the whole set.
+    pub fn only(&self, keep: impl Fn(&RuleHead) -> bool) -> RuleSet {
+        let mut rules = self.clone();
+        rules.rewrites.retain(|rewrite| keep(&rewrite.head));
+        rules.vjps.values_mut().for_each(|vjps| vjps.retain(|v| v.alternative.is_none() || keep(&v.head)));
+        rules
     }
 
     /// All composites, by name.

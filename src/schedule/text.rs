@@ -10,7 +10,7 @@ use super::nest::{Nest, Sequence, ValueId};
 use super::{Group, GroupKind, Place, Schedule, Step};
 
 impl Schedule {
-    fn name(&self, names: &[String], id: ValueId) -> String {
+    pub(crate) fn name(&self, names: &[String], id: ValueId) -> String {
         match names.get(id.index()) {
             Some(name) => name.clone(),
             None => format!("tmp_{}", self.temporary(id)),
@@ -23,7 +23,7 @@ impl Schedule {
         id.index() - first.min(id.index())
     }
 
-    fn place(&self, names: &[String], id: ValueId) -> String {
+    pub(crate) fn place(&self, names: &[String], id: ValueId) -> String {
         match self.value(id).place {
             Place::Inlined => "nowhere".into(),
             Place::Input(i) => format!("input {i}"),
@@ -86,9 +86,14 @@ impl Schedule {
         let (inputs, outputs) = self.inputs_and_outputs();
         let temporaries = self.temporaries(1);
         let _ = writeln!(text, "inputs {inputs} bytes, outputs {outputs} bytes, temporaries {temporaries} bytes");
-        let peak = inputs.saturating_add(outputs).saturating_add(temporaries);
-        let _ = writeln!(text, "peak {peak} bytes with one thread");
+        let _ = writeln!(text, "peak {} bytes with one thread", self.peak());
         text
+    }
+
+    /// Bytes of inputs, outputs and temporaries of a call with one thread. Saturating.
+    pub fn peak(&self) -> u64 {
+        let (inputs, outputs) = self.inputs_and_outputs();
+        inputs.saturating_add(outputs).saturating_add(self.temporaries(1))
     }
 
     /// Bytes of the caller's buffers. Saturating.

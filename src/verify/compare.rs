@@ -27,8 +27,39 @@ struct Point<'a> {
     analytic: &'a [f64],
 }
 
-/// Values of the operator with all elements moved, by step.
+/// Values of the operator at the elements compared, with all elements moved, by step.
 type Moved = BTreeMap<(i32, u64), Option<Vec<f64>>>;
+
+/// Which elements are compared.
+#[derive(Clone, Copy)]
+pub enum Sample<'a> {
+    /// All of an operator that works point by point, otherwise some, evenly spread so that no row is left out.
+    Some,
+    /// These.
+    These(&'a [usize]),
+}
+
+/// What an element of a conclusion should be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Measured {
+    /// The slope.
+    Slope(f64),
+    /// Something between two slopes.
+    Between { left: f64, right: f64 },
+    /// What a kink of the rule states.
+    Stated(f64),
+}
+
+/// An element of a conclusion that is wrong.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    pub operand: usize,
+    pub element: usize,
+    /// What the rule gives.
+    pub given: f64,
+    pub measured: Measured,
+    pub diagnostic: Diagnostic,
+}
 
 /// An element of a conclusion, to be compared with a slope.
 struct Element {
@@ -50,7 +81,7 @@ enum Outcome {
     Agrees(f64),
     /// No difference quotient that could tell.
     Unsettled,
-    Fault(Box<Diagnostic>),
+    Fault(Box<Fault>),
 }
 
 /// One conclusion at one point.
@@ -64,6 +95,7 @@ pub struct Comparison<'a> {
     /// Beside kinks: what is closer to one than any step is no kink that the rule would have to state.
     pub beside: bool,
     pub pointwise: bool,
+    pub sample: Sample<'a>,
 }
 
 impl Comparison<'_> {
@@ -90,26 +122,30 @@ impl Comparison<'_> {
                 stated[i] = true;
                 work.kinks_met[k] += 1;
                 if !same(analytic[i], value[i]) {
-                    return work.findings.refuse(
-                        Diagnostic::error(
-                            "E0903",
-                            format!("`{}` does not do what its kink states", work.vjp.head.rule.name),
-                        )
-                        .at(kink.span, format!("stated here is {}", number(value[i])))
-                        .also(
-                            conclusion_span(work.vjp, self.param()),
-                            format!("the conclusion is {}", number(analytic[i])),
-                        )
-                        .note(format!("at {}", self.shown(i)))
-                        .help("mend the conclusion or the kink"),
-                    );
+                    let diagnostic = Diagnostic::error(
+                        "E0903",
+                        format!("`{}` does not do what its kink states", work.vjp.head.rule.name),
+                    )
+                    .at(kink.span, format!("stated here is {}", number(value[i])))
+                    .also(conclusion_span(work.vjp, self.param()), format!("the conclusion is {}", number(analytic[i])))
+                    .note(format!("at {}", self.shown(i)))
+                    .help("mend the conclusion or the kink");
+                    let measured = Measured::Stated(value[i]);
+                    return work.refuse(Fault {
+                        operand: self.operand,
+                        element: i,
+                        given: analytic[i],
+                        measured,
+                        diagnostic,
+                    });
                 }
             }
         }
         if self.special {
             return;
         }
-        if self.pointwise || y.iter().all(|v| v.is_finite()) {
+        // What is not finite has no slope; where no cotangent comes in, none is asked for.
+        if self.pointwise || y.iter().zip(w).all(|(y, w)| y.is_finite() || *w == 0.0) {
             self.elements(work, &Point { x, y, w, analytic }, &stated);
         }
     }
@@ -119,7 +155,7 @@ impl Comparison<'_> {
     }
 
     /// The operator's value with the operand replaced.
-    fn primal_at(&self, work: &Work<'_>, moved: Vec<f64>) -> Option<Vec<f64>> {
+    pub fn primal_at(&self, work: &Work<'_>, moved: Vec<f64>) -> Option<Vec<f64>> {
         let trial = self.trial;
         let replaced = Array::new(self.inputs[self.operand].shape.clone(), Values::Float(moved));
         let args: Vec<&Array> =
@@ -141,10 +177,17 @@ impl Comparison<'_> {
         let most = |v: &[f64]| v.iter().filter(|v| v.is_finite()).fold(0.0, |m: f64, v| m.max(v.abs()));
         // What rounding alone does to the sums of a conclusion is no error of it.
         let rounding = 1e-6 * most(values.w) * most(y);
-        // Evenly spread, so that no row is left out.
         let step = if self.pointwise { 1 } else { x.len().div_ceil(ELEMENTS).max(1) };
+        let chosen: Vec<usize>;
+        let list = match self.sample {
+            Sample::These(list) => list,
+            Sample::Some => {
+                chosen = (0..x.len()).filter(|i| i % step == (x.len() / 2) % step).collect();
+                &chosen
+            }
+        };
         let mut known = Moved::new();
-        for i in (0..x.len()).filter(|i| i % step == (x.len() / 2) % step) {
+        for (at, i) in list.iter().copied().enumerate().filter(|(_, i)| *i < x.len()) {
             let whole = self.pointwise && !y[i].is_finite();
             if whole || !x[i].is_finite() || (stated[i] && !analytic[i].is_finite()) {
                 continue;
@@ -155,12 +198,12 @@ impl Comparison<'_> {
             } else {
                 (1e-3 * largest * unit).max(rounding).max(1e-12)
             };
-            let Some(found) = self.slope_at(work, values, i, 0, scale, &mut known) else { continue };
+            let Some(found) = self.slope_at(work, values, (list, at), 0, scale, &mut known) else { continue };
             let element = Element { i, unit, analytic: analytic[i], scale, stated: stated[i] };
             let mut outcome = self.judge(work.vjp, found, &element);
             if let Outcome::Fault(_) = outcome {
                 // From afar, many kinks look like a slope: a refusal needs small steps to agree with it.
-                let Some(near) = self.slope_at(work, values, i, NEAR, scale, &mut known) else { continue };
+                let Some(near) = self.slope_at(work, values, (list, at), NEAR, scale, &mut known) else { continue };
                 let factor = 2f64.powi(-NEAR);
                 let element = Element { unit: unit * factor, scale: scale * factor, ..element };
                 match self.judge(work.vjp, near, &element) {
@@ -174,41 +217,48 @@ impl Comparison<'_> {
                     work.findings.worst = work.findings.worst.max(error);
                 }
                 Outcome::Unsettled => {}
-                Outcome::Fault(refusal) => return work.findings.refuse(*refusal),
+                Outcome::Fault(fault) => return work.refuse(*fault),
             }
         }
     }
 
-    /// The slope at an element, per its unit times 2^-`near`. Where the operator works point by point all elements are moved at
-    /// once, and what is computed for one serves all.
+    /// The slope at an element, which is given by its place in the list of those compared, per its unit times 2^-`near`. Where the
+    /// operator works point by point all elements are moved at once, and what is computed for one serves all.
     fn slope_at(
         &self,
         work: &Work<'_>,
         values: &Point<'_>,
-        i: usize,
+        (list, at): (&[usize], usize),
         near: i32,
         scale: f64,
         known: &mut Moved,
     ) -> Option<Slope> {
         let Point { x, y, w, .. } = *values;
+        let i = list[at];
         let factor = 2f64.powi(-near);
         if self.pointwise {
-            let at = |t: f64| -> Result<Vec<f64>, InterpError> {
+            let value = |t: f64| -> Result<Vec<f64>, InterpError> {
                 let moved = known.entry((near, t.to_bits())).or_insert_with(|| {
                     let step = |x: &f64| if x.is_finite() { x + t * factor * unit_of(*x) } else { *x };
-                    self.primal_at(work, x.iter().map(step).collect())
+                    let moved = self.primal_at(work, x.iter().map(step).collect())?;
+                    Some(list.iter().map(|i| moved[*i]).collect())
                 });
-                Ok(vec![moved.as_ref().map_or(f64::NAN, |v| v[i])])
+                Ok(vec![moved.as_ref().map_or(f64::NAN, |v| v[at])])
             };
-            return slope(&[y[i]], &[w[i]], scale * factor, AGREEMENT, at).ok();
+            return slope(&[y[i]], &[w[i]], scale * factor, AGREEMENT, value).ok();
         }
         let unit = unit_of(x[i]) * factor;
-        let at = |t: f64| -> Result<Vec<f64>, InterpError> {
+        let finite = |v: &mut [f64]| v.iter_mut().zip(y).filter(|(_, y)| !y.is_finite()).for_each(|(v, _)| *v = 0.0);
+        let value = |t: f64| -> Result<Vec<f64>, InterpError> {
             let mut moved = x.to_vec();
             moved[i] += t * unit;
-            Ok(self.primal_at(work, moved).unwrap_or_else(|| vec![f64::NAN; y.len()]))
+            let mut value = self.primal_at(work, moved).unwrap_or_else(|| vec![f64::NAN; y.len()]);
+            finite(&mut value);
+            Ok(value)
         };
-        slope(y, w, scale * factor, AGREEMENT, at).ok()
+        let mut middle = y.to_vec();
+        finite(&mut middle);
+        slope(&middle, w, scale * factor, AGREEMENT, value).ok()
     }
 
     /// Compares an element with its slope, which is per unit.
@@ -221,6 +271,15 @@ impl Comparison<'_> {
         let (code, what, numbers, help) = match found {
             Slope::Unusable => return Outcome::Unsettled,
             Slope::Kink { .. } if self.beside && !stated => return Outcome::Unsettled,
+            // Whether the rule should have stated the kink is no question at values that are given.
+            Slope::Kink { left, right } if !stated && matches!(self.sample, Sample::These(_)) => {
+                if distance <= 1e-4 * value.abs().max(left.abs()).max(right.abs()).max(scale) {
+                    return Outcome::Unsettled;
+                }
+                let (left, right) = (number(left / unit), number(right / unit));
+                let numbers = format!("the slope is {left} on the left and {right} on the right");
+                ("E0903", "is not between the slopes at a kink", numbers, "mend this conclusion, or state the kink")
+            }
             Slope::Kink { left, right } => {
                 let numbers = format!(
                     "the slope is {} on the left and {} on the right",
@@ -278,13 +337,17 @@ impl Comparison<'_> {
                 }
             }
         };
-        Outcome::Fault(Box::new(
-            Diagnostic::error(code, format!("`{rule}` {what}"))
-                .at(place, format!("the rule gives {}", number(analytic)))
-                .note(numbers)
-                .note(format!("at {}", self.shown(i)))
-                .help(help),
-        ))
+        let diagnostic = Diagnostic::error(code, format!("`{rule}` {what}"))
+            .at(place, format!("the rule gives {}", number(analytic)))
+            .note(numbers)
+            .note(format!("at {}", self.shown(i)))
+            .help(help);
+        let measured = match found {
+            Slope::Kink { left, right } => Measured::Between { left: left / unit, right: right / unit },
+            Slope::Smooth { value, .. } => Measured::Slope(value / unit),
+            Slope::Unusable => return Outcome::Unsettled,
+        };
+        Outcome::Fault(Box::new(Fault { operand: self.operand, element: i, given: analytic, measured, diagnostic }))
     }
 
     /// The point in words: values at the element for pointwise operators, whole arrays otherwise.

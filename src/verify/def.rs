@@ -124,7 +124,7 @@ fn gradient(def: &Def, rules: &RuleSet, types: &[TensorType], attrs: &[AttrValue
     let probes = probes(&differentiated);
     for (i, drawn) in DRAWS.into_iter().enumerate() {
         let inputs = draw(&graph, drawn, attrs, &def.name, seed + 100 * i as u64);
-        let demand = Demand { tolerance: TOLERANCE, agreement: AGREEMENT, constants: false };
+        let demand = Demand { tolerance: TOLERANCE, agreement: AGREEMENT, constants: false, ..Demand::default() };
         let report = check_gradients_to(&demand, &differentiated.tape, &rules.registry, inputs.clone(), &probes, 0);
         let Ok(report) = report else { continue };
         for gradient in report.gradients {

@@ -19,6 +19,7 @@ pub mod coverage;
 mod def;
 pub mod document;
 mod example;
+pub mod point;
 mod report;
 mod rewrite;
 mod sample;
@@ -33,7 +34,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cache::{Cache, Keys};
-pub use report::{Findings, Kind, Report, Verdict};
+pub use compare::{Fault, Measured};
+pub use report::{Findings, Kind, Report, Verdict, number};
 
 use crate::diagnostics::{Diagnostic, SourceMap};
 use crate::ir::OpId;

@@ -205,16 +205,16 @@ pub fn describe_attrs<'a>(attrs: impl IntoIterator<Item = (&'a str, &'a AttrValu
 pub fn describe_point(names: &[&str], arrays: &[Array], element: Option<usize>) -> String {
     let mut parts = Vec::new();
     for (name, array) in names.iter().zip(arrays) {
-        let elements: Vec<String> = match &array.values {
-            Values::Float(v) => v.iter().map(|x| number(*x)).collect(),
-            Values::Int(v) => v.iter().map(ToString::to_string).collect(),
-            Values::Bool(v) => v.iter().map(ToString::to_string).collect(),
+        let element_at = |i: usize| match &array.values {
+            Values::Float(v) => v.get(i).map(|x| number(*x)),
+            Values::Int(v) => v.get(i).map(ToString::to_string),
+            Values::Bool(v) => v.get(i).map(ToString::to_string),
         };
-        let text = match element.and_then(|i| elements.get(i)) {
-            Some(one) => one.clone(),
-            None if elements.len() <= 16 => format!("{:?} [{}]", array.shape.to_vec(), elements.join(", ")),
-            None => format!("{:?} [{}, ..]", array.shape.to_vec(), elements[..16].join(", ")),
-        };
+        let text = element.and_then(element_at).unwrap_or_else(|| {
+            let first: Vec<String> = (0..array.values.len().min(16)).filter_map(element_at).collect();
+            let more = if array.values.len() > 16 { ", .." } else { "" };
+            format!("{:?} [{}{more}]", array.shape.to_vec(), first.join(", "))
+        });
         parts.push(format!("{name} = {text}"));
     }
     parts.join(", ")

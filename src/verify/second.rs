@@ -67,7 +67,8 @@ impl Work<'_> {
                 let mut inputs = self.draw(trial, draw);
                 let ty = trial.graph.ty(conclusion);
                 inputs.push(array(ty, Draw::Normal(1.0), &Limits::default(), 1, &mut self.random));
-                let demand = Demand { tolerance: TOLERANCE, agreement: AGREEMENT, constants: false };
+                let demand =
+                    Demand { tolerance: TOLERANCE, agreement: AGREEMENT, constants: false, ..Demand::default() };
                 let shown = inputs.clone();
                 let report =
                     match check_gradients_to(&demand, &differentiated.tape, &self.rules.registry, inputs, &probes, 0) {

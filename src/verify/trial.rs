@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::report::describe_attrs;
 use super::sample::Limits;
 use crate::diagnostics::{Diagnostic, Span};
-use crate::ir::{AttrValue, DType, Graph, Handler, HandlerParam, Node, NodeId, NodeKind, Origin, Output, TensorType};
+use crate::ir::{
+    AttrValue, DType, Graph, Handler, HandlerParam, Node, NodeId, NodeKind, Origin, Output, Registry, TensorType,
+};
 use crate::rules::term::{Bindings, Builder, TermError};
 use crate::rules::{Conclusion, DomainFact, GraphBuilder, RuleSet, Vjp, typecheck};
 
@@ -108,6 +110,15 @@ impl Trial {
         let nodes = nodes.chain(kinks.iter().flatten().flat_map(|(c, v)| [*c, *v])).chain([primal]);
         graph.outputs = nodes.map(|node| Output { name: "value".into(), node }).collect();
         Ok(Some(Trial { graph, operands, params, cotangent, primal, conclusions, kinks, limits, attrs: shown }))
+    }
+}
+
+impl Trial {
+    /// Does the operator work point by point, as far as that operand is concerned?
+    pub fn is_pointwise(&self, registry: &Registry, operand: usize) -> bool {
+        let ty = self.graph.ty(self.primal);
+        let elementwise = self.graph.with_call(self.primal, |op, call| registry.op(op).is_elementwise(call, ty));
+        elementwise.unwrap_or(false) && self.graph.ty(self.operands[operand]).shape == ty.shape
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use rand_chacha::ChaCha8Rng;
 
-use super::compare::Comparison;
+use super::compare::{Comparison, Fault, Sample};
 use super::report::{Findings, number};
 use super::sample::{Draw, Limits, array, generator};
 use super::trial::{Trial, in_f64, integer_bounds};
@@ -61,6 +61,8 @@ pub struct Work<'r> {
     pub compared: Vec<usize>,
     pub kinks_met: Vec<usize>,
     pub findings: Findings,
+    /// The element for which it is refused, if that is why.
+    pub fault: Option<Fault>,
 }
 
 impl Work<'_> {
@@ -72,7 +74,14 @@ impl Work<'_> {
             compared: vec![0; vjp.conclusions.len()],
             kinks_met: vec![0; vjp.kinks.len()],
             findings,
+            fault: None,
         }
+    }
+
+    /// Refuses the rule for an element.
+    pub fn refuse(&mut self, fault: Fault) {
+        self.findings.refuse(fault.diagnostic.clone());
+        self.fault.get_or_insert(fault);
     }
 
     /// The instances that the rule covers, in F64.
@@ -180,15 +189,10 @@ impl Work<'_> {
             if !trial.graph.ty(trial.operands[operand]).dtype.is_float() {
                 continue;
             }
-            let ty = trial.graph.ty(trial.primal);
-            let pointwise = trial
-                .graph
-                .with_call(trial.primal, |op, call| registry.op(op).is_elementwise(call, ty))
-                .unwrap_or(false)
-                && trial.graph.ty(trial.operands[operand]).shape == ty.shape;
+            let pointwise = trial.is_pointwise(registry, operand);
             let (special, beside) = (draw == Draw::Special, draw == Draw::Near);
-            let comparison =
-                Comparison { trial, evaluator: &evaluator, inputs: &inputs, operand, special, beside, pointwise };
+            let (evaluator, inputs, sample) = (&evaluator, &inputs, Sample::Some);
+            let comparison = Comparison { trial, evaluator, inputs, operand, special, beside, pointwise, sample };
             comparison.run(self);
             if self.findings.is_refused() {
                 return;

@@ -108,7 +108,14 @@ impl Shell {
 #[test]
 fn what_the_documentation_shows_is_what_happens() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for (file, least) in [("README.md", 3), ("docs/syntax.md", 2), ("docs/rules.md", 20)] {
+    let files = [
+        ("README.md", 3),
+        ("docs/syntax.md", 2),
+        ("docs/rules.md", 20),
+        ("docs/explorer.md", 4),
+        ("docs/review.md", 9),
+    ];
+    for (file, least) in files {
         let text = std::fs::read_to_string(root.join(file)).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         let mut shell = Shell { shown: tempfile::tempdir().unwrap(), directory: root.to_owned(), status: 0 };

@@ -74,6 +74,18 @@ impl Solution {
     }
 }
 
+impl Solution {
+    /// Those classes that the problem has, by their number in it.
+    pub fn classes(&self) -> &[Id] {
+        &self.problem.classes
+    }
+
+    /// What a class is computed by; `None` if it cannot be computed.
+    pub fn choice(&self, class: ClassIndex) -> Option<&Candidate> {
+        self.problem.candidates.get(class)?.get(*self.chosen.get(class)?)
+    }
+}
+
 impl Problem {
     /// The problem of computing `roots`: all classes that some form of a root can need.
     pub fn new(space: &Space, roots: &[Id]) -> Problem {
@@ -197,13 +209,13 @@ impl Problem {
 
 /// What the e-nodes of a program cost. Large programs have few kinds of calls.
 #[derive(Default)]
-struct Prices {
+pub(super) struct Prices {
     known: FxHashMap<(OpId, SmallVec<[usize; 6]>), Option<Cost>>,
 }
 
 impl Prices {
     /// The cost of an e-node; `None` for what cannot be computed.
-    fn of(&mut self, space: &Space, class: Id, node: &ENode) -> Option<Cost> {
+    pub fn of(&mut self, space: &Space, class: Id, node: &ENode) -> Option<Cost> {
         let ENode::Op(op, children) = node else { return matches!(node, ENode::Input(_)).then_some(0) };
         let ty = space.ty(class)?;
         // Types by their address, which is one for each type and even; attributes by their class.

@@ -66,7 +66,7 @@ impl<'a> Context<'a> {
         let names = Names::new(program, result, &of_result, &session.rules.registry);
         // Without rewriting, what runs is the tape, but for composites, of whose insides the e-graph knows nothing.
         let (result, classes) = match level {
-            Level::O0 => (&program.tape, program.tape.iter().map(|(id, _)| Some(program.class_of(id))).collect()),
+            Level::O0 => (&program.tape, program.tape.iter().map(|(id, _)| Some(program.class_of_node(id))).collect()),
             _ => (result, of_result),
         };
         let live = result.live();
@@ -80,7 +80,7 @@ impl<'a> Context<'a> {
         let mut tape: FxHashMap<Id, Vec<NodeId>> = FxHashMap::default();
         for (id, node) in program.tape.iter() {
             if matches!(node.kind, NodeKind::Op { .. }) {
-                tape.entry(program.class_of(id)).or_default().push(id);
+                tape.entry(program.class_of_node(id)).or_default().push(id);
             }
         }
         let fuel = Fuel(COST_STEPS);

@@ -74,7 +74,7 @@ fn expanded(ctx: &Context<'_>, def: &Def, at: Option<&BTreeSet<Id>>, shown: usiz
     };
     let mut found = Vec::new();
     for (id, node) in ctx.program.tape.iter() {
-        let class = ctx.program.class_of(id);
+        let class = ctx.program.class_of_node(id);
         if let Some(span) = is_call(&node.origin)
             && spans.insert((span, class))
             && at.is_none_or(|at| at.contains(&class))

@@ -52,14 +52,14 @@ impl<'a> Names<'a> {
         let mut by_source: BTreeMap<String, BTreeSet<Id>> = BTreeMap::new();
         for (id, node) in program.tape.iter() {
             let Some(name) = &node.name else { continue };
-            let class = program.class_of(id);
+            let class = program.class_of_node(id);
             by_source.entry(name.to_string()).or_default().insert(class);
             if !matches!(node.kind, NodeKind::Param { .. }) {
                 source.entry(class).or_insert_with(|| name.to_string());
             }
         }
         for output in &program.tape.outputs {
-            by_source.entry(output.name.to_string()).or_default().insert(program.class_of(output.node));
+            by_source.entry(output.name.to_string()).or_default().insert(program.class_of_node(output.node));
         }
         let egraph = &program.space().egraph;
         let mut oldest = vec![usize::MAX; egraph.nodes().len()];

@@ -135,7 +135,7 @@ fn values(ctx: &Context<'_>, at: &str) -> Result<BTreeSet<Id>, Refusal> {
             let name = &*sources.file(span.file).name;
             let is_file = name == file || name.strip_suffix(file).is_some_and(|before| before.ends_with('/'));
             if is_file && sources.position(span).line == line {
-                classes.insert(ctx.program.class_of(id));
+                classes.insert(ctx.program.class_of_node(id));
             }
         }
         if !classes.is_empty() {

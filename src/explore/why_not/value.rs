@@ -65,7 +65,7 @@ pub(super) fn made_by<'a>(ctx: &Context<'a>, n: &ENode) -> Option<&'a Origin> {
 pub(super) fn tape_node(ctx: &Context<'_>, id: NodeId) -> Option<ENode> {
     match &ctx.program.tape.node(id).kind {
         NodeKind::Op { op, operands, attrs } => {
-            let operands: Vec<Id> = operands.iter().map(|o| ctx.program.class_of(*o)).collect();
+            let operands: Vec<Id> = operands.iter().map(|o| ctx.program.class_of_node(*o)).collect();
             let canonical = ctx.registry().op(*op).canonical(attrs);
             node(ctx.space(), *op, &operands, canonical.as_deref().unwrap_or(attrs))
         }

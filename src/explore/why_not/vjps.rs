@@ -54,7 +54,7 @@ pub(super) fn answer(ctx: &mut Context<'_>, rule: &Arc<Vjp>, at: Option<&BTreeSe
         answer.remarks.push("the program has no handler, so that nothing is differentiated".to_owned());
     }
     let asked: Vec<NodeId> =
-        calls.iter().copied().filter(|c| at.is_none_or(|at| at.contains(&ctx.program.class_of(*c)))).collect();
+        calls.iter().copied().filter(|c| at.is_none_or(|at| at.contains(&ctx.program.class_of_node(*c)))).collect();
     if asked.is_empty() && !calls.is_empty() {
         answer.remarks.push(format!("this value is no call of `{name}`"));
     }
@@ -93,7 +93,7 @@ fn applied(ctx: &Context<'_>, rule: &Vjp, calls: &[NodeId]) -> Vec<Found> {
 
 /// What became of a conclusion.
 fn fate_of(ctx: &Context<'_>, concluded: &Concluded) -> (Outcome, Why) {
-    let class = ctx.program.class_of(concluded.value);
+    let class = ctx.program.class_of_node(concluded.value);
     let passed_on = concluded.value == concluded.cotangent;
     let node = tape_node(ctx, concluded.value).filter(|_| !passed_on);
     let all = ctx.space().egraph[class].nodes.iter().filter(|n| matches!(n, ENode::Op(..) | ENode::Input(_)));
@@ -196,7 +196,7 @@ fn premise(ctx: &Context<'_>, rule: &Vjp, call: NodeId, operand: usize) -> Optio
     let signature = ctx.registry().op(*op).signature();
     let mut builder = LookupBuilder::new(ctx.space());
     let mut bindings = Bindings::new(rule.head.vars.len(), &rule.head.locals);
-    let values: Vec<usize> = operands.iter().map(|o| builder.given(ctx.program.class_of(*o))).collect();
+    let values: Vec<usize> = operands.iter().map(|o| builder.given(ctx.program.class_of_node(*o))).collect();
     rule.bind_operands(signature, &values, &mut bindings);
     let _ = rule.conclusion(signature, operand, operands.len(), &mut bindings);
     for (pattern, value) in rule.attrs.iter().zip(attrs) {
@@ -204,7 +204,7 @@ fn premise(ctx: &Context<'_>, rule: &Vjp, call: NodeId, operand: usize) -> Optio
             bindings.bind_attr(*var, value.clone());
         }
     }
-    let primal = builder.given(ctx.program.class_of(call));
+    let primal = builder.given(ctx.program.class_of_node(call));
     bindings.bind_tensor(rule.primal, primal);
     // A cotangent has its value's type, and conditions ask for no more.
     bindings.bind_tensor(rule.cotangent, primal);
@@ -254,7 +254,7 @@ fn tell(ctx: &mut Context<'_>, rule: &Vjp, found: &Found) -> Place {
         Why::Domain(index, tensor) => domain(ctx, &rule.head, *index, *tensor, false),
     };
     let root = tape_node(ctx, found.call);
-    let class = ctx.program.class_of(found.call);
+    let class = ctx.program.class_of_node(found.call);
     let node = ctx.program.tape.node(found.call);
     let count = node.operands().count();
     let label = ctx.registry().op(rule.op).signature().operand_label(found.operand, count);

@@ -4,13 +4,13 @@
 use std::fmt;
 
 use kina_ad::exec::Tensor;
+use kina_ad::interp::expected::{Elements, Expected, Outcome, Spread};
 use kina_ad::ir::{Array, Graph, Level, Precision, Registry};
 use kina_ad::run::{Engine, RunError, check_program, run};
 use kina_ad::{CheckOptions, Session};
 
 use super::case::inputs_of;
-use super::noise::Spread;
-use super::oracle::{Elements, Expected, Oracle, Outcome};
+use super::oracle::Oracle;
 
 /// A way to run a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,7 +152,7 @@ impl<'s> Program<'s> {
                 (_, Level::O2) => &oracle.loose,
             };
             if let Some(expected) = expected {
-                expected.admits(&outcome).map_err(disagrees)?;
+                expected.admits(&outcome).map_err(|difference| disagrees(difference.to_string()))?;
             }
         }
         Ok(seen)

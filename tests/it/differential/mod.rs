@@ -3,7 +3,7 @@
 //! - [`script`] is what proptest draws and shrinks; [`build`] makes a program of any script, with calls by [`call`],
 //!   functions and handlers by [`functions`], left sides of rewrites by [`redex`] and inputs by [`values`];
 //! - [`case`] is the program as text with its inputs in the head: a file of `tests/regressions`;
-//! - [`oracle`] says what is asked of every way to run it, and [`noise`] how far rounding may take it;
+//! - [`oracle`] says what is asked of every way to run it, and `interp::noise` how far rounding may take it;
 //! - [`compare`] runs it in all ways.
 //!
 //! Every run draws the same programs. `PROPTEST_CASES=5000` draws more of them, `PROPTEST_RNG_SEED=7` others.
@@ -14,8 +14,9 @@ mod case;
 mod compare;
 mod coverage;
 mod functions;
-mod noise;
 mod oracle;
+#[cfg(test)]
+mod proofs;
 mod redex;
 #[cfg(test)]
 mod regressions;

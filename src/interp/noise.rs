@@ -19,14 +19,21 @@
 
 use std::cell::Cell;
 
-use kina_ad::interp::kernel;
-use kina_ad::ir::array::{linear, points};
-use kina_ad::ir::kernel::{BinaryFn, Combine, Loop, MapDim, Read, Scalar, Source, UnaryFn, identity};
-use kina_ad::ir::operator::Eval;
-use kina_ad::ir::{Array, Call, Check, DType, Graph, Kernel, NodeKind, Precision, Registry, Shape, TensorType, Values};
+use super::evaluate::{InterpError, MAX_ELEMENTS};
+use super::kernel::{self, KernelError};
+use crate::ir::array::{linear, points};
+use crate::ir::kernel::{BinaryFn, Combine, Loop, MapDim, Read, Scalar, Source, UnaryFn, identity};
+use crate::ir::operator::Eval;
+use crate::ir::{
+    Array, Call, Check, DType, EvalError, Graph, Kernel, NodeKind, OutOfMemory, Precision, Registry, Shape, TensorType,
+    Values, memory,
+};
 
 /// The error of an operation, in units in the last place.
 const ULPS: f64 = 4.0;
+
+/// Sums of more terms in all are not looked at term by term: whether one of them is exact is not known then.
+const LISTED: u64 = 1 << 20;
 
 /// An evaluation with errors.
 #[derive(Clone, Copy, Debug)]
@@ -56,12 +63,18 @@ pub struct Run {
     pub leaves_range: bool,
 }
 
-/// Evaluates a program with errors.
-pub fn evaluate(graph: &Graph, registry: &Registry, inputs: &[Array], noise: Noise) -> Run {
+/// Evaluates a program with errors. Composites must have been expanded.
+///
+/// # Errors
+/// Inputs that do not fit; values too large to keep, or more than memory suffices for. A trap is an outcome.
+pub fn evaluate(graph: &Graph, registry: &Registry, inputs: &[Array], noise: Noise) -> Result<Run, InterpError> {
+    if inputs.len() != graph.inputs.len() {
+        return Err(InterpError::InputCount { wanted: graph.inputs.len(), given: inputs.len() });
+    }
     let leaves_range = Cell::new(false);
     let mut values: Vec<Option<Array>> = vec![None; graph.len()];
     for (id, input) in graph.inputs.iter().zip(inputs) {
-        values[id.index()] = Some(input.clone());
+        values[id.index()] = Some(input.copy()?);
     }
     let live = graph.live();
     for (id, node) in graph.iter() {
@@ -73,32 +86,44 @@ pub fn evaluate(graph: &Graph, registry: &Registry, inputs: &[Array], noise: Noi
         if !live[id.index()] {
             continue;
         }
+        if node.ty.shape.elements() > MAX_ELEMENTS {
+            return Err(InterpError::TooLarge { ty: node.ty.clone() });
+        }
         let value = graph.with_call(id, |_, call| {
             let operator = registry.op(*op);
             let salt = mix(noise.seed ^ mix(id.index() as u64));
             let noisy = Noisy { noise, salt, leaves_range: &leaves_range };
             match operator.kernel(call, &node.ty) {
-                Kernel::Loops(loops) if operator.bound(call).is_none() => {
-                    Some(noisy.loops(&loops, call, &args, &node.ty))
-                }
+                Kernel::Loops(loops) if operator.bound(call).is_none() => noisy.loops(&loops, call, &args, &node.ty),
                 // Moves elements.
                 _ => {
                     let eval = Eval { call, args: &args, result: &node.ty, precision: noise.precision };
-                    operator.reference(&eval).ok()
+                    match operator.reference(&eval) {
+                        Ok(value) => Ok(Some(value)),
+                        Err(EvalError::Trap(_)) => Ok(None),
+                        Err(EvalError::OutOfMemory(error)) => Err(error),
+                    }
                 }
             }
         });
-        values[id.index()] = value.flatten();
+        values[id.index()] =
+            value.transpose().map_err(|error| InterpError::ValueOutOfMemory { ty: node.ty.clone(), error })?.flatten();
     }
-    let fails = |check: &&Check| {
-        let indices = values[check.indices.index()].as_ref().expect("a check before this one has failed").ints();
-        !indices.iter().all(|i| (0..check.size as i64).contains(i))
+    // Indices that an earlier trap has left without a value are of no check that speaks.
+    let fails = |check: &&Check| match &values[check.indices.index()] {
+        Some(indices) => !indices.ints().iter().all(|i| u64::try_from(*i).is_ok_and(|i| i < check.size)),
+        None => false,
     };
     let outcome = match graph.checks.iter().find(fails) {
         Some(check) => Err(check.message()),
-        None => Ok(graph.outputs.iter().map(|o| values[o.node.index()].clone().expect("all checks passed")).collect()),
+        None => {
+            let copy = |value: &Option<Array>| {
+                value.as_ref().ok_or(InterpError::NotDifferentiated)?.copy().map_err(InterpError::from)
+            };
+            Ok(graph.outputs.iter().map(|o| copy(&values[o.node.index()])).collect::<Result<_, _>>()?)
+        }
     };
-    Run { outcome, leaves_range: leaves_range.get() }
+    Ok(Run { outcome, leaves_range: leaves_range.get() })
 }
 
 /// The errors of one node.
@@ -109,12 +134,19 @@ struct Noisy<'a> {
 }
 
 impl Noisy<'_> {
-    fn loops(&self, loops: &[Loop], call: Call<'_>, args: &[&Array], result: &TensorType) -> Array {
+    /// `None` for a kernel that is not one: a fault of its operator, which has no value then.
+    fn loops(
+        &self,
+        loops: &[Loop],
+        call: Call<'_>,
+        args: &[&Array],
+        result: &TensorType,
+    ) -> Result<Option<Array>, OutOfMemory> {
         let operands = args.len();
         let mut types: Vec<TensorType> = call.operands.iter().map(|t| (*t).clone()).collect();
-        let mut arrays: Vec<Array> = args.iter().map(|a| (*a).clone()).collect();
+        let mut made: Vec<Array> = Vec::with_capacity(loops.len());
         for (i, l) in loops.iter().enumerate() {
-            let shape = Shape::new(l.shape.clone()).expect("a temporary's shape");
+            let Ok(shape) = Shape::new(l.shape.clone()) else { return Ok(None) };
             let ty = TensorType::new(l.dtype, shape, result.placement);
             // Points that are visited in order round in that order, at every level; those of other loops get one error.
             let precision = if l.sequence.is_some() { self.noise.precision } else { Precision::Double };
@@ -123,24 +155,42 @@ impl Noisy<'_> {
             let run = |last: Loop, ty: &TensorType| {
                 let kernel = Kernel::Loops(copies.clone().chain([last]).collect());
                 let types: Vec<&TensorType> = types.iter().collect();
-                let arrays: Vec<&Array> = arrays.iter().collect();
+                let arrays: Vec<&Array> = args.iter().copied().chain(&made).collect();
                 let call = Call { operands: &types, attrs: call.attrs };
-                kernel::run(&kernel, call, &arrays, ty, precision).expect("a kernel that is tested")
+                match kernel::run(&kernel, call, &arrays, ty, precision) {
+                    Ok(array) => Ok(Some(array)),
+                    Err(KernelError::OutOfMemory(error)) => Err(error),
+                    Err(_) => Ok(None),
+                }
             };
-            let mut array = run(l.clone(), &ty);
+            let Some(mut array) = run(l.clone(), &ty)? else { return Ok(None) };
             let effect = effect(l);
             if ty.dtype.is_float() {
-                let terms = (l.reduce == Some(Combine::Add) && !l.reduction_dims().is_empty()).then(|| {
-                    let shape = Shape::new(l.domain.clone()).expect("a domain as large as an operand");
-                    run(terms(l), &TensorType::new(l.dtype, shape, result.placement))
-                });
-                let sums = terms.map(|terms| sums(l, &terms));
+                let sums = if l.reduce != Some(Combine::Add) || l.reduction_dims().is_empty() {
+                    None
+                } else if l.points() <= LISTED {
+                    let Ok(shape) = Shape::new(l.domain.clone()) else { return Ok(None) };
+                    let terms = run(terms(l), &TensorType::new(l.dtype, shape, result.placement))?;
+                    let Some(terms) = terms else { return Ok(None) };
+                    Some(sums(l, &terms)?)
+                } else {
+                    let (Some(sizes), Some(squares)) = (run(sizes(l), &ty)?, run(squares(l), &ty)?) else {
+                        return Ok(None);
+                    };
+                    let sum = |(size, square): (&f64, &f64)| Sum {
+                        exact: *size == 0.0,
+                        root_of_squares: square.sqrt(),
+                        magnitude: *size,
+                    };
+                    let pairs = sizes.floats().iter().zip(squares.floats());
+                    Some(memory::collect(sizes.values.len() as u64, pairs.map(sum))?)
+                };
                 self.disturb(&mut array, ty.dtype, effect, i as u64, sums.as_deref());
             }
             types.push(ty);
-            arrays.push(array);
+            made.push(array);
         }
-        arrays.pop().expect("a kernel has loops")
+        Ok(made.pop())
     }
 
     /// Gives every element that was rounded its error. `sums` are there if the loop adds up.
@@ -281,6 +331,16 @@ fn terms(l: &Loop) -> Loop {
     Loop { shape: l.domain.clone(), result_map: identity(l.domain.len()), reduce: None, ..l.clone() }
 }
 
+/// The loop that adds up the magnitudes of what `l` adds up.
+fn sizes(l: &Loop) -> Loop {
+    Loop { body: Scalar::unary(UnaryFn::Abs, l.body.clone()), ..l.clone() }
+}
+
+/// The loop that adds up their squares.
+fn squares(l: &Loop) -> Loop {
+    Loop { body: Scalar::binary(BinaryFn::Mul, l.body.clone(), l.body.clone()), ..l.clone() }
+}
+
 /// One sum.
 #[derive(Clone, Copy)]
 struct Sum {
@@ -293,12 +353,12 @@ struct Sum {
 
 /// The sums of a loop, from their terms. A sum is exact in every order if its terms are multiples of one unit and all of
 /// them together are no more units than the format counts.
-fn sums(l: &Loop, terms: &Array) -> Vec<Sum> {
+fn sums(l: &Loop, terms: &Array) -> Result<Vec<Sum>, OutOfMemory> {
     let format = Format::of(l.dtype);
     let units = 2.0 / format.epsilon;
-    let size = l.shape.iter().product::<u64>() as usize;
-    let mut sums = vec![Sum { exact: true, root_of_squares: 0.0, magnitude: 0.0 }; size];
-    let mut unit = vec![f64::INFINITY; size];
+    let size = l.shape.iter().product::<u64>();
+    let mut sums = memory::filled(size, Sum { exact: true, root_of_squares: 0.0, magnitude: 0.0 })?;
+    let mut unit = memory::filled(size, f64::INFINITY)?;
     for (point, term) in points(&l.domain).zip(terms.floats()) {
         let at = |m: &MapDim| if let MapDim::Dim(d) = m { point[*d] } else { 0 };
         let place = linear(&l.shape, l.result_map.iter().map(at));
@@ -311,7 +371,7 @@ fn sums(l: &Loop, terms: &Array) -> Vec<Sum> {
     for (sum, unit) in sums.iter_mut().zip(unit) {
         sum.exact &= sum.magnitude == 0.0 || sum.magnitude <= units * unit;
     }
-    sums
+    Ok(sums)
 }
 
 /// The value of the lowest bit that is set, infinite if none is.
@@ -323,61 +383,4 @@ fn lowest_bit(v: f64) -> f64 {
     let exponent = (bits >> 52 & 0x7FF) as i32;
     let significand = bits & ((1 << 52) - 1) | if exponent == 0 { 0 } else { 1 << 52 };
     2f64.powi(exponent.max(1) - 1075 + significand.trailing_zeros() as i32)
-}
-
-/// What may be asked of one element.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Spread {
-    /// This value, the sign of a zero included.
-    Exactly(f64),
-    /// This value, but a zero of any sign.
-    Equal(f64),
-    /// About this value.
-    Within { value: f64, radius: f64 },
-    /// Rounding decides.
-    Open,
-}
-
-/// How far an engine may be from the reference, in multiples of what the runs differ by.
-const FACTOR: f64 = 8.0;
-
-/// What may be asked of an element that is `reference` without errors and one of `runs` with errors.
-pub fn spread(dtype: DType, reference: f64, runs: impl Iterator<Item = f64>) -> Spread {
-    let kind = |v: f64| if v.is_finite() { 0.0 } else { v };
-    let (mut radius, mut signs_differ) = (0.0, false);
-    for v in runs {
-        if kind(v).to_bits() != kind(reference).to_bits() && !(v.is_nan() && reference.is_nan()) {
-            return Spread::Open;
-        }
-        if v.is_finite() {
-            radius = f64::max(radius, (v - reference).abs());
-            signs_differ |= v.is_sign_negative() != reference.is_sign_negative();
-        }
-    }
-    if radius > 0.0 {
-        return Spread::Within { value: reference, radius: FACTOR * radius + 4.0 * Format::of(dtype).least };
-    }
-    if signs_differ { Spread::Equal(reference) } else { Spread::Exactly(reference) }
-}
-
-impl std::fmt::Display for Spread {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Spread::Exactly(value) | Spread::Equal(value) => write!(f, "{value:e}"),
-            Spread::Within { value, radius } => write!(f, "{value:e} +- {radius:e}"),
-            Spread::Open => f.write_str("anything"),
-        }
-    }
-}
-
-impl Spread {
-    /// Does an engine's element satisfy it?
-    pub fn admits(self, v: f64) -> bool {
-        match self {
-            Spread::Exactly(value) => v.to_bits() == value.to_bits() || v.is_nan() && value.is_nan(),
-            Spread::Equal(value) => v == value || v.is_nan() && value.is_nan(),
-            Spread::Within { value, radius } => (v - value).abs() <= radius,
-            Spread::Open => true,
-        }
-    }
 }

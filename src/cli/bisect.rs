@@ -1,0 +1,64 @@
+//! `kina-ad bisect`
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::output::{Messages, write_data};
+use super::run::{failure, name_and_file};
+use super::{Failure, ProgramArgs};
+use crate::exec::Tensor;
+use crate::exec::inputs::{gather, read};
+use crate::exec::summary;
+use crate::explore::bisect::{BisectError, Event, Question, as_json, bisect as search};
+
+/// Find the rule that makes the gradient check fail or the results change, and the step at which it does.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: kina-ad bisect examples/storylm0_nll.kina --rules my.rules")]
+pub struct BisectArgs {
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Take an input from an .npy file, or from an .npz or .safetensors archive that holds it by its name or holds
+    /// nothing else. Inputs not given are generated. May be repeated.
+    #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file)]
+    input: Vec<(String, PathBuf)>,
+    /// Take inputs from an .npz or .safetensors archive, by their names in it.
+    #[arg(long, value_name = "FILE")]
+    inputs: Option<PathBuf>,
+}
+
+pub fn bisect(args: &BisectArgs, messages: &mut Messages) -> Result<(), Failure> {
+    let (session, graph) = args.program.load(messages)?;
+    let (seed, json) = (args.program.rules.seed, args.program.rules.json);
+    // The inputs that `run` would take: which integers index something is known when the program is differentiated.
+    let tape = session.differentiate(&graph)?.tape;
+    let given = read(&tape, args.inputs.as_deref(), &args.input).map_err(|e| Failure::from(e.diagnostic()))?;
+    let inputs = gather(&tape, given, seed).map_err(|e| Failure::from(e.diagnostic()))?;
+    let tensors: Vec<&Tensor> = inputs.iter().map(|i| &i.tensor).collect();
+    // A search takes its time: every step is shown when it is done.
+    let mut written = Ok(());
+    let mut show = |text: String| {
+        if !json && written.is_ok() {
+            written = write_data(text.as_bytes(), None);
+        }
+    };
+    let lines = inputs.iter().map(|input| format!("  {}", summary::input_line(input, seed)));
+    show(format!("inputs\n{}", lines.collect::<String>()));
+    let question = Question { session: &session, graph: &graph, level: args.program.level(), inputs: &tensors, seed };
+    let answer = search(&question, &mut |event: Event<'_>| show(event.to_string()));
+    let answer = answer.map_err(|error| match error {
+        BisectError::Refused(refusal) => Failure::from(refusal),
+        BisectError::Run(error) => failure(error),
+    })?;
+    show(answer.conclusion());
+    written?;
+    if json {
+        write_data(format!("{:#}\n", as_json(&answer, &session)).as_bytes(), None)?;
+    }
+    let found = answer.diagnostics(&session);
+    match answer.trap {
+        _ if found.has_errors() => Err(session.refusal(found).into()),
+        Some(message) => Err(Failure::Trap(message)),
+        None => Ok(()),
+    }
+}
