@@ -82,11 +82,13 @@ fn expanded(ctx: &Context<'_>, def: &Def, at: Option<&BTreeSet<Id>>, shown: usiz
             found.push(class);
         }
     }
-    answer.remarks.push(format!(
-        "it has no VJP of its own, so that its operators stood in the program before anything was differentiated: {} by {}",
-        counted(found.len(), "call"),
-        counted(inside, "operator inside"),
-    ));
+    if !found.is_empty() || inside > 0 {
+        let more = if inside > 0 { format!(", {} more inside", counted(inside, "value")) } else { String::new() };
+        answer.remarks.push(format!(
+            "it has no VJP of its own, so that its operators stood in the program before anything was differentiated: {}{more}",
+            counted(found.len(), "call"),
+        ));
+    }
     if found.is_empty() {
         let name = &def.name;
         answer.remarks.push(format!(
@@ -100,13 +102,7 @@ fn expanded(ctx: &Context<'_>, def: &Def, at: Option<&BTreeSet<Id>>, shown: usiz
 }
 
 fn counted(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        n => {
-            let (word, rest) = what.split_once(' ').map_or((what, String::new()), |(w, r)| (w, format!(" {r}")));
-            format!("{n} {word}s{rest}")
-        }
-    }
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Is a text of a program a call of that name: `name(..)`, `x.name(..)` or `(name ..)`?

@@ -141,7 +141,11 @@ fn unused(
     let at = operands[operand];
     let said = |outcome, text: String| (outcome, Why::Said(text));
     if call.index() >= activity.end {
-        return said(Outcome::NotDifferentiated, "no handler differentiates what it stands in".to_owned());
+        let text = match tape.node(call).origin {
+            Origin::Program(_) => "no handler differentiates what it stands in",
+            _ => "it is part of a gradient, which no handler differentiates again",
+        };
+        return said(Outcome::NotDifferentiated, text.to_owned());
     }
     if !tape.ty(at).dtype.is_float() {
         return said(Outcome::Inactive, format!("the operand is {}, which carries no cotangent", tape.ty(at)));
