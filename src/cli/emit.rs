@@ -30,7 +30,7 @@ pub struct EmitArgs {
     /// forms in which programs are written.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Draw every copy of what repeats, such as the layers of a network, and not the first one in a frame (SVG only).
+    /// Draw every copy of what repeats (the layers of a network), and every edge, not one copy in a frame (SVG only).
     #[arg(long)]
     unfold: bool,
     /// Say behind each MLIR operation which program or rule line it came from.

@@ -19,7 +19,7 @@ pub struct GradArgs {
     pub program: ProgramArgs,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Draw every copy of what repeats, such as the layers of a network, and not the first one in a frame (SVG only).
+    /// Draw every copy of what repeats (the layers of a network), and every edge, not one copy in a frame (SVG only).
     #[arg(long)]
     unfold: bool,
     /// Print the cost model after the graph.

@@ -38,6 +38,9 @@ pub struct Mark {
     pub data: Vec<(&'static str, String)>,
 }
 
+/// A box that reads something, and whether it is there for a gradient.
+type Reader = (usize, bool);
+
 /// Where an item is: block, copy, place in the copy.
 type Home = Option<(usize, usize, usize)>;
 
@@ -96,7 +99,7 @@ struct Work<'a> {
     /// The box of each item that has one.
     boxes: Vec<Option<usize>>,
     /// What each copy of a block gets from outside, with the boxes that read it.
-    references: BTreeMap<(usize, Vec<Operand>), Vec<(usize, bool)>>,
+    references: BTreeMap<(usize, Vec<Operand>), Vec<Reader>>,
     readers: BTreeMap<(usize, usize), Readers>,
 }
 
@@ -224,7 +227,7 @@ impl Work<'_> {
 
     /// The boxes for what copies get from outside. What the same boxes read of the same origin is one reference.
     fn references(&mut self) {
-        type Group = (usize, Vec<(usize, bool)>, String);
+        type Group = (usize, Vec<Reader>, String);
         let mut groups: BTreeMap<Group, Vec<Reference>> = BTreeMap::new();
         for ((b, sources), mut readers) in std::mem::take(&mut self.references) {
             readers.sort_unstable();

@@ -12,10 +12,10 @@ const FAR: usize = 6;
 const TOGETHER: usize = 4;
 const MOST: usize = 30;
 
-/// Takes long edges out of a picture with frames, and puts a box with the names of their values above their reader. Frames name
+/// Takes long edges out of a picture that is not small, and puts a box with the names of their values above their reader. Frames name
 /// what they read in any case.
 pub fn cut(picture: &mut Picture) {
-    if picture.frames.is_empty() {
+    if picture.is_small() {
         return;
     }
     let outside: Vec<usize> = (0..picture.nodes.len()).filter(|n| picture.nodes[*n].frame.is_none()).collect();

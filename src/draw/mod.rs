@@ -1,7 +1,7 @@
 //! Drawings: graphs and schedules as SVG, with a layout of our own, so that nothing has to be installed to look at one.
 //!
-//! [`graph`](mod@graph) and [`schedule`](mod@schedule) say what is drawn: items with operands, which [`fold`] searches for what repeats, and
-//! [`assemble`](mod@assemble) turns into a [`picture`] of boxes, frames and edges. [`layout`] gives it places, and [`svg`] writes it.
+//! `graph` and `schedule` say what is drawn: items with operands, which `fold` searches for what repeats, and `assemble` turns into a
+//! picture of boxes, frames and edges. `far` takes out edges that are too long to follow, `layout` gives places, and `svg` writes.
 //! `docs/drawings.md` says how to read one.
 //!
 //! Nothing here takes quadratic time, or recurses: a graph of any size is folded, and drawn if that leaves few enough boxes.
@@ -83,7 +83,9 @@ pub fn schedule(
 }
 
 fn draw(mut picture: Picture, options: Options) -> Result<String, DrawError> {
-    far::cut(&mut picture);
+    if options.fold {
+        far::cut(&mut picture);
+    }
     let boxes = picture.nodes.len();
     if boxes > MAX_BOXES {
         return Err(DrawError::Boxes { boxes, folded: options.fold });

@@ -118,6 +118,9 @@ pub struct Frame {
     pub data: Vec<(&'static str, String)>,
 }
 
+/// Up to how many boxes all edges can be followed with the eye.
+const SMALL: usize = 120;
+
 /// A drawing without places.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
@@ -136,6 +139,11 @@ impl Picture {
     pub fn add(&mut self, node: Node) -> usize {
         self.nodes.push(node);
         self.nodes.len() - 1
+    }
+
+    /// Can all edges be drawn, however long they are?
+    pub fn is_small(&self) -> bool {
+        self.frames.is_empty() && self.nodes.len() <= SMALL
     }
 
     /// Joins the edges that have the same ends: values in the order of their first edge.

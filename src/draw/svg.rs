@@ -87,8 +87,8 @@ fn level(picture: &Picture, sizes: &[Size], members: &[usize], frames: &[Size]) 
     let mut boxes: Vec<Size> = members.iter().map(|n| sizes[*n]).collect();
     for (kind, pin) in [(Kind::Input, Pin::Top), (Kind::Result, Pin::Bottom)] {
         let of_kind: Vec<usize> = (0..members.len()).filter(|i| picture.nodes[members[*i]].kind == kind).collect();
-        // Where there are many, or frames, they stand where they are used: their edges would be all that one sees.
-        if of_kind.len() <= ROW && picture.frames.is_empty() {
+        // Where there is much, they stand where they are used: their edges would be all that one sees.
+        if of_kind.len() <= ROW && picture.is_small() {
             of_kind.into_iter().for_each(|i| boxes[i].pin = pin);
         }
     }

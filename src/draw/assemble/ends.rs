@@ -10,7 +10,9 @@ impl Work<'_> {
     /// Boxes for results and checks: in the frame where each copy has one.
     pub fn marks(&mut self, marks: &[Mark]) {
         // Those of which each copy has one are drawn with it.
-        let mut of_places: BTreeMap<(usize, usize, &str), Vec<(usize, usize)>> = BTreeMap::new();
+        // By block, place and kind: copies with marks.
+        type Places<'k> = BTreeMap<(usize, usize, &'k str), Vec<(usize, usize)>>;
+        let mut of_places: Places<'_> = BTreeMap::new();
         for (i, mark) in marks.iter().enumerate() {
             if let Some((b, c, m)) = self.home[mark.of.item]
                 && self.boxes[self.blocks[b].copies[0][m]].is_some()
