@@ -173,7 +173,8 @@ impl State {
     /// The value of that name in the extracted graph, and its class.
     pub fn named(&self, name: &str) -> Option<Id> {
         let drawn = self.drawn.as_ref()?;
-        let index = drawn.names.iter().position(|n| n == name)?;
+        let named = drawn.names.iter().position(|n| n == name);
+        let index = named.or_else(|| drawn.graph.output(name).map(NodeId::index))?;
         drawn.classes.get(index).copied()
     }
 }
