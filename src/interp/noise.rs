@@ -3,8 +3,8 @@
 //! Two correct engines differ, because sums may be added up in another order, functions have errors of a few ULP and
 //! rewrites round elsewhere. How much of that reaches a result depends on the program and its inputs, so it is measured:
 //! the program is evaluated several times, and every operation that rounds gets an error of its own, of up to
-//! [`ULPS`] units in the last place. The results of all runs, compared with each other, say what may be asked of an
-//! engine ([`Spread`]):
+//! `ULPS` units in the last place. The results of all runs, compared with each other, say what may be asked of an
+//! engine ([`Spread`](super::expected::Spread)):
 //!
 //! - where nothing rounds, the runs are equal and so must the engine be, bit by bit. Dyadic inputs give such programs;
 //! - where the runs differ, so may the engine, by some multiple of their spread: ill-conditioned elements are
