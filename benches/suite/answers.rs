@@ -39,9 +39,10 @@ const QUESTIONS: [Question; 6] = [
         asked: FAST,
     },
     Question {
-        title: "explore, to its first screen",
+        // What the first screen shows, and the end of the process.
+        title: "explore, to its first page",
         arguments: &["explore", "FILE", "--script", "-"],
-        input: "quit\n",
+        input: "applications\nquit\n",
         asked: ("300 ms", 0.300),
     },
 ];

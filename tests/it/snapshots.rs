@@ -22,8 +22,19 @@ fn command(arguments: &str) -> String {
     kina(Path::new(ROOT), arguments).ok()
 }
 
+/// `rules HASH`: which rules they were. The last line of the list.
+fn rules() -> String {
+    let list = command("rules list");
+    format!("{}\n", list.lines().last().expect("a hash"))
+}
+
+/// What a command prints, and the hash of the rules.
+fn with_rules(arguments: &str) -> String {
+    command(arguments) + &rules()
+}
+
 fn program(name: &str, file: &str) {
-    snapshot(&format!("{name}.program"), &command(&format!("emit {file} --stage program")));
+    snapshot(&format!("{name}.program"), &with_rules(&format!("emit {file} --stage program")));
 }
 
 /// The verdict on an example, in the lines of `kina-ad snapshot`, which accepts nothing that is wrong.
@@ -39,23 +50,19 @@ fn verdict_of(file: &str, check: bool) -> String {
 
 /// The graph with rules, cost and bytes, and the verdict behind it.
 fn graph(name: &str, file: &str, verdict: bool) {
-    let mut text = command(&format!("grad {file}"));
-    // Which rules they were: their hash is the last line of the list.
-    let list = command("rules list");
-    text.push_str(list.lines().last().expect("a hash"));
-    text.push('\n');
+    let mut text = with_rules(&format!("grad {file}"));
     text.push_str(&verdict_of(file, verdict));
     snapshot(&format!("{name}.graph"), &text);
 }
 
 fn schedule(name: &str, file: &str) {
-    snapshot(&format!("{name}.schedule"), &command(&format!("emit {file} --stage schedule")));
+    snapshot(&format!("{name}.schedule"), &with_rules(&format!("emit {file} --stage schedule")));
 }
 
 #[cfg(feature = "codegen")]
 fn linalg(name: &str, file: &str) {
     for level in ["O0", "O2"] {
-        let text = command(&format!("emit {file} --stage linalg -{level}"));
+        let text = with_rules(&format!("emit {file} --stage linalg -{level}"));
         snapshot(&format!("{name}.linalg_{level}"), &text);
     }
 }
