@@ -1,14 +1,12 @@
 //! `kina-ad bisect`
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 use super::output::{Messages, write_data};
-use super::run::{failure, name_and_file};
-use super::{Failure, ProgramArgs};
+use super::run::failure;
+use super::{Failure, GivenArgs, ProgramArgs};
 use crate::exec::Tensor;
-use crate::exec::inputs::{gather, read};
+use crate::exec::inputs::gather;
 use crate::exec::summary;
 use crate::explore::bisect::{BisectError, Event, Question, as_json, bisect as search};
 
@@ -18,13 +16,8 @@ use crate::explore::bisect::{BisectError, Event, Question, as_json, bisect as se
 pub struct BisectArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Take an input from an .npy file, or from an .npz or .safetensors archive that holds it by its name or holds
-    /// nothing else. Inputs not given are generated. May be repeated.
-    #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file)]
-    input: Vec<(String, PathBuf)>,
-    /// Take inputs from an .npz or .safetensors archive, by their names in it.
-    #[arg(long, value_name = "FILE")]
-    inputs: Option<PathBuf>,
+    #[command(flatten)]
+    given: GivenArgs,
 }
 
 pub fn bisect(args: &BisectArgs, messages: &mut Messages) -> Result<(), Failure> {
@@ -32,7 +25,7 @@ pub fn bisect(args: &BisectArgs, messages: &mut Messages) -> Result<(), Failure>
     let (seed, json) = (args.program.rules.seed, args.program.rules.json);
     // The inputs that `run` would take: which integers index something is known when the program is differentiated.
     let tape = session.differentiate(&graph)?.tape;
-    let given = read(&tape, args.inputs.as_deref(), &args.input).map_err(|e| Failure::from(e.diagnostic()))?;
+    let given = args.given.read(&tape)?;
     let inputs = gather(&tape, given, seed).map_err(|e| Failure::from(e.diagnostic()))?;
     let tensors: Vec<&Tensor> = inputs.iter().map(|i| &i.tensor).collect();
     // A search takes its time: every step is shown when it is done.

@@ -58,7 +58,7 @@ pub fn check(args: &CheckArgs, messages: &mut Messages) -> Result<(), Failure> {
 /// When the watched files were last written, and how long they are.
 fn stamps(args: &CheckArgs) -> Vec<(PathBuf, Option<(SystemTime, u64)>)> {
     let mut files: Vec<PathBuf> = Vec::new();
-    for path in args.files.iter().chain(&args.rules.rules) {
+    for path in args.files.iter().chain(&args.rules.loaded.rules) {
         match std::fs::read_dir(path) {
             Ok(entries) => {
                 files.extend(

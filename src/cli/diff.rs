@@ -60,7 +60,7 @@ impl DiffArgs {
         let is_given =
             !self.against_rules.is_empty() || self.against_profile.is_some() || self.against_no_default_rules;
         is_given.then(|| RuleOptions {
-            profile: self.against_profile.unwrap_or(self.program.rules.profile).profile(),
+            profile: self.against_profile.unwrap_or(self.program.rules.loaded.profile).profile(),
             no_default_rules: self.against_no_default_rules,
             files: self.against_rules.clone(),
             ..RuleOptions::default()

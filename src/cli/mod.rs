@@ -24,6 +24,8 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::diagnostics::{Diagnostic, Diagnostics};
+use crate::exec::Tensor;
+use crate::exec::inputs::read;
 use crate::ir::{Graph, Level};
 use crate::rules::{Profile, RuleOptions};
 use crate::syntax::ast::Program;
@@ -67,7 +69,7 @@ enum Command {
 
 /// Which rules are loaded.
 #[derive(Debug, Args)]
-struct RuleArgs {
+struct LoadedArgs {
     /// Add a rule file, or every .rules file of a directory. May be repeated.
     #[arg(long, value_name = "FILE|DIR")]
     rules: Vec<PathBuf>,
@@ -77,6 +79,13 @@ struct RuleArgs {
     /// The rules to start from: `phase1` is the restricted pass of Section 10 and adds no other derivative.
     #[arg(long, value_enum, default_value_t = ProfileArg::Default)]
     profile: ProfileArg,
+}
+
+/// The same, and what every command that uses rules takes.
+#[derive(Debug, Args)]
+struct RuleArgs {
+    #[command(flatten)]
+    loaded: LoadedArgs,
     /// Seed of generated inputs and sampled checks.
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
@@ -100,15 +109,20 @@ impl ProfileArg {
     }
 }
 
-impl RuleArgs {
+impl LoadedArgs {
     fn options(&self) -> RuleOptions {
         RuleOptions {
             profile: self.profile.profile(),
             no_default_rules: self.no_default_rules,
             files: self.rules.clone(),
-            candidates: Vec::new(),
-            check_embedded: false,
+            ..RuleOptions::default()
         }
+    }
+}
+
+impl RuleArgs {
+    fn options(&self) -> RuleOptions {
+        self.loaded.options()
     }
 
     fn session(&self) -> Result<Session, Refusal> {
@@ -169,6 +183,31 @@ impl ProgramArgs {
         let program = session.parse(&name, &text)?;
         let graph = session.check_tree(&program, &options)?;
         Ok((session, program, graph))
+    }
+}
+
+/// Inputs of a program that come from files.
+#[derive(Debug, Args)]
+struct GivenArgs {
+    /// Take an input from an .npy file, or from an .npz or .safetensors archive that holds it by its name or holds
+    /// nothing else. Inputs not given are generated. May be repeated.
+    #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file)]
+    input: Vec<(String, PathBuf)>,
+    /// Take inputs from an .npz or .safetensors archive, by their names in it.
+    #[arg(long, value_name = "FILE")]
+    inputs: Option<PathBuf>,
+}
+
+impl GivenArgs {
+    fn read(&self, program: &Graph) -> Result<Vec<(String, Tensor)>, Failure> {
+        read(program, self.inputs.as_deref(), &self.input).map_err(|e| Failure::from(e.diagnostic()))
+    }
+}
+
+fn name_and_file(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
+        _ => Err("expected NAME=FILE".to_owned()),
     }
 }
 

@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::output::{Messages, write_data};
-use super::{Failure, ProgramArgs};
+use super::{Failure, GivenArgs, ProgramArgs};
 use crate::diagnostics::Diagnostic;
 use crate::exec::arrays::ArchiveFormat;
-use crate::exec::inputs::{Input, InputSource, gather, read};
+use crate::exec::inputs::{Input, InputSource, gather};
 use crate::exec::{Tensor, summary};
 use crate::interp::{GradReport, Verdict};
 use crate::review::measure::lines;
@@ -24,13 +24,8 @@ use crate::run::{Engine, RunError, check_program, run as run_program};
 pub struct RunArgs {
     #[command(flatten)]
     pub program: ProgramArgs,
-    /// Take an input from an .npy file, or from an .npz or .safetensors archive that holds it by its name or holds
-    /// nothing else. Inputs not given are generated. May be repeated.
-    #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file)]
-    input: Vec<(String, PathBuf)>,
-    /// Take inputs from an .npz or .safetensors archive, by their names in it.
-    #[arg(long, value_name = "FILE")]
-    inputs: Option<PathBuf>,
+    #[command(flatten)]
+    given: GivenArgs,
     /// Write the results to an archive, in the format that its name ends with.
     #[arg(long, value_name = "FILE.npz|FILE.safetensors", value_parser = archive)]
     output: Option<(PathBuf, ArchiveFormat)>,
@@ -52,13 +47,6 @@ enum Interpret {
     Typed,
     /// Every float in f64.
     Double,
-}
-
-pub(super) fn name_and_file(text: &str) -> Result<(String, PathBuf), String> {
-    match text.split_once('=') {
-        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_owned(), file.into())),
-        _ => Err("expected NAME=FILE".to_owned()),
-    }
 }
 
 fn threads(text: &str) -> Result<NonZero<usize>, String> {
@@ -85,7 +73,7 @@ pub fn run(args: &RunArgs, messages: &mut Messages) -> Result<(), Failure> {
     let (session, graph) = args.program.load(messages)?;
     let mut program = session.differentiate(&graph)?;
     let seed = args.program.rules.seed;
-    let given = read(&program.tape, args.inputs.as_deref(), &args.input).map_err(|e| Failure::from(e.diagnostic()))?;
+    let given = args.given.read(&program.tape)?;
     let inputs = gather(&program.tape, given, seed).map_err(|e| Failure::from(e.diagnostic()))?;
     let tensors: Vec<&Tensor> = inputs.iter().map(|i| &i.tensor).collect();
     let optimised = session.optimise(&mut program, args.program.level())?;

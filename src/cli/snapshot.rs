@@ -6,13 +6,12 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::output::{Messages, write_data};
-use super::{CotangentArg, Failure, ProfileArg};
+use super::{CotangentArg, Failure, LoadedArgs};
 use crate::diagnostics::Diagnostics;
 use crate::ir::Level;
 use crate::review::files::find;
 use crate::review::gate::{Entry, Wanted, accept, check, summary};
 use crate::review::show;
-use crate::rules::RuleOptions;
 use crate::{Refusal, Session};
 
 /// Check or accept snapshots of extracted graphs.
@@ -60,15 +59,8 @@ struct CommonArgs {
     /// Show everything that differs, however long.
     #[arg(long)]
     all: bool,
-    /// Add a rule file, or every .rules file of a directory. May be repeated.
-    #[arg(long, value_name = "FILE|DIR")]
-    rules: Vec<PathBuf>,
-    /// Start from no rules instead of the profile's.
-    #[arg(long)]
-    no_default_rules: bool,
-    /// The rules to start from: `phase1` is the restricted pass of Section 10 and adds no other derivative.
-    #[arg(long, value_enum, default_value_t = ProfileArg::Default)]
-    profile: ProfileArg,
+    #[command(flatten)]
+    loaded: LoadedArgs,
     /// Seed of generated inputs and sampled checks. As in the snapshot, or 0.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -91,12 +83,7 @@ impl SnapshotArgs {
 
 impl CommonArgs {
     fn session(&self) -> Result<Session, Refusal> {
-        Session::new(&RuleOptions {
-            profile: self.profile.profile(),
-            no_default_rules: self.no_default_rules,
-            files: self.rules.clone(),
-            ..RuleOptions::default()
-        })
+        Session::new(&self.loaded.options())
     }
 
     fn wanted(&self) -> Wanted {

@@ -7,7 +7,7 @@ use crate::diagnostics::Span;
 use crate::egraph::patterns::commutes;
 use crate::ir::{AttrValue, OpId, RuleRef, TypeError};
 use crate::rules::term::{Bindings, TermError, TermErrorCause, expand};
-use crate::rules::{AttrPattern, Conclusion, Def, Pattern, Rewrite, RewriteClass, Vjp};
+use crate::rules::{AttrPattern, Conclusion, Def, Pattern, Rewrite, Vjp};
 
 /// A rule with what its metavariables stand for.
 #[derive(Clone, Debug)]
@@ -65,23 +65,6 @@ impl Ground {
         }
     }
 
-    /// Where the rule stands.
-    pub fn span(&self) -> Span {
-        match self {
-            Ground::Rewrite { rule, .. } | Ground::Commutes { rule, .. } => rule.head.span,
-            Ground::Definition { def, .. } => def.head.span,
-            Ground::Vjp { rule, .. } => rule.head.span,
-        }
-    }
-
-    /// The promise of a rewrite.
-    pub fn class(&self) -> Option<RewriteClass> {
-        match self {
-            Ground::Rewrite { rule, .. } | Ground::Commutes { rule, .. } => Some(rule.class),
-            Ground::Definition { .. } | Ground::Vjp { .. } => None,
-        }
-    }
-
     /// The terms that metavariables stand for.
     pub fn bound(&self) -> Vec<TermId> {
         match self {
@@ -91,22 +74,6 @@ impl Ground {
             Ground::Vjp { operands, primal, cotangent, .. } => {
                 operands.iter().chain([primal, cotangent]).copied().collect()
             }
-        }
-    }
-
-    /// The metavariables' names with what they stand for, tensors only, in the order of the rule.
-    pub fn names(&self) -> Vec<(&str, TermId)> {
-        match self {
-            Ground::Rewrite { rule, tensors, .. } => {
-                let vars = rule.head.vars.iter().zip(tensors);
-                vars.filter_map(|(var, term)| Some((var.name.as_str(), (*term)?))).collect()
-            }
-            Ground::Vjp { rule, operands, primal, cotangent, .. } => {
-                let name = |var: crate::rules::term::VarId| rule.head.vars[var.0 as usize].name.as_str();
-                let operands = rule.operands.iter().zip(operands).map(|(var, term)| (name(*var), *term));
-                operands.chain([(name(rule.primal), *primal), (name(rule.cotangent), *cotangent)]).collect()
-            }
-            Ground::Definition { .. } | Ground::Commutes { .. } => Vec::new(),
         }
     }
 

@@ -6,8 +6,8 @@
 //! domain.
 //!
 //! A metavariable that stood for a class is given the class's extracted term, where it has one. Any term would do, since rules hold for all
-//! that their metavariables can stand for, but this one has a name that the reader knows. The class's oldest term is used besides, which makes
-//! sure that whatever egg found equal is found equal here.
+//! that their metavariables can stand for, but this one has a name that the reader knows. Where a proof is
+//! not found so, the class's oldest term is used besides, which makes sure that whatever egg found equal is found equal here.
 
 pub mod bank;
 pub mod check;
@@ -213,13 +213,6 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    /// The term that an e-node is, with its operands as they were when it was added.
-    pub fn original(&mut self, id: Id) -> Option<TermId> {
-        let term = self.originals.term(&mut self.bank, &self.program.space, id);
-        self.closure.extend(&self.bank);
-        term
-    }
-
     /// Are two terms equal by the equations?
     pub fn equal(&self, a: TermId, b: TermId) -> bool {
         self.closure.equal(a, b)
@@ -289,7 +282,7 @@ impl<'a> Explainer<'a> {
         (index < record.applications.len()).then_some((index, first))
     }
 
-    /// The equation of an application; with terms that readers know, if `known`, and otherwise with the oldest.
+    /// The first equation of an application: the one in terms that readers know, where there is one.
     pub fn equation_of(&self, application: usize) -> Option<EquationId> {
         let found = self.equations.iter().position(|e| e.application == Some(application))?;
         Some(found as EquationId)
